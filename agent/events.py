@@ -299,8 +299,6 @@ TurnEvent: TypeAlias = (
 
 PanelAction = Literal["regenerate", "vary", "edit", "more_contrast", "warmer"]
 PanelSetting = Literal["brightness", "contrast", "saturation", "warmth", "sharpness"]
-PlanState = Literal["pending", "run", "dropped"]
-ConsentState = Literal["pending", "allowed", "refused"]
 Outcome = Literal["done", "failed", "stopped"]
 
 
@@ -365,7 +363,7 @@ class PlanCard(Value):
 
     type: Literal["plan_card"] = "plan_card"
     plans: tuple[Plan, ...]
-    state: PlanState = "pending"
+    state: Literal["pending", "run", "dropped"] = "pending"
 
 
 class ConsentCard(Value):
@@ -373,7 +371,7 @@ class ConsentCard(Value):
 
     type: Literal["consent_card"] = "consent_card"
     asks: tuple[Ask, ...]
-    state: ConsentState = "pending"
+    state: Literal["pending", "allowed", "refused"] = "pending"
 
     @property
     def is_allowed(self) -> bool:

@@ -63,7 +63,7 @@ _WISH_OUTPUT_TOKENS = 160
 # An earlier picture is one line of text in the history, and another one in the list of all pictures.
 _LINE_TOKENS = 60
 # The number of messages in the history window; each turn has at least one message.
-_MOST_TURNS = _MOST_MESSAGES = 50
+_MOST_MESSAGES = 50
 # The declared functions that are not tools, and all tools of the studio when they are not loaded yet.
 _SEARCH_TOKENS, _TOOLS_TOKENS = 200, 1900
 _RULES = ("planner", "search_allowed", "search_both", "search_by_painter")
@@ -273,7 +273,7 @@ def _context_tokens(
     )
     if conversation is None:
         return tokens
-    messages = [message for turn in conversation.turns[-_MOST_TURNS:] for message in turn.messages]
+    messages = [message for turn in conversation.turns[-_MOST_MESSAGES:] for message in turn.messages]
     history = message_tokens(messages[-_MOST_MESSAGES:], _LINE_TOKENS)
     return tokens + history + _LINE_TOKENS * len(conversation.pictures)
 
@@ -323,8 +323,7 @@ class _Turn:
         """Yield the planner's cost for text and for thoughts; a link in the text adds a page to the maximum."""
         prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * SHOWN_PICTURE_TOKENS
         spent = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
-        letters = max(text_tokens(self.words), characters // 2)
-        most = letters + self.shown * SHOWN_PICTURE_TOKENS
+        most = max(text_tokens(self.words), characters // 2) + self.shown * SHOWN_PICTURE_TOKENS
         usage = self._answer(most)
         if _LINK.search(self.words):
             usage += self._answer(most + _MOST_PAGE_TOKENS)
@@ -461,8 +460,7 @@ def caps_of(settings: TurnSettings) -> Caps:
 
 def passed(caps: Caps, so_far: SoFar, price_usd: float) -> tuple[CapPassed, ...]:
     """Return the caps that spending this price would exceed; a cap that is reached exactly is not exceeded."""
-    each = _each(caps, so_far, price_usd)
-    return tuple(one for one in each if price_usd > 0 and one.over_usd > A_TRIFLE_USD)
+    return tuple(one for one in _each(caps, so_far, price_usd) if price_usd > 0 and one.over_usd > A_TRIFLE_USD)
 
 
 def used_up(caps: Caps, so_far: SoFar) -> CapPassed | None:

@@ -111,18 +111,15 @@ class Turns:
             async for _, event in running[0].follow(running[0].before):
                 yield event
             return
-        turn = await self._running_elsewhere(conversation_id, owner)
-        if turn is not None:
-            async for event in follow_record(self._records, conversation_id, owner, turn.id):
-                yield event
-
-    async def _running_elsewhere(self, conversation_id: str, owner: str) -> Turn | None:
-        """Return the shown branch's turn that is recorded as running, if there is one: another process runs it."""
         try:
             conversation = await self._records.conversations.get(conversation_id, owner)
         except RequestRefused:
-            return None
-        return next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
+            return
+        # A turn of the shown branch that is recorded as running: another process runs it.
+        turn = next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
+        if turn is not None:
+            async for event in follow_record(self._records, conversation_id, owner, turn.id):
+                yield event
 
     async def cancel(self, conversation_id: str, owner: str = "local", turn_id: str | None = None) -> bool:
         """Stop all running and queued turns of the conversation, or only `turn_id`; see `Studio.cancel`."""

@@ -127,7 +127,9 @@ def adjustment_request(
     if adjustment is None:
         return None
     target = target or (None if turn.starts_anew else conversation.edit_target)
-    base = _meant(turn, words, conversation, target)
+    pointed = {*handles_in(words), *(upload.handle for upload in turn.uploads), turn.editing} - {None, ""}
+    meant = list(pointed) or [target]
+    base = _known(turn, conversation).get(meant[0] or "") if len(meant) == 1 else None
     return AdjustmentRequest(adjustment, base, masked) if base is not None else None
 
 
@@ -172,7 +174,13 @@ async def adjusted(request: AdjustmentRequest, name: str, deps: Deps) -> tuple[P
     say(deps, Step.ADJUSTING, base=handle)
     width, height = framed_size(request.base.width or 1, request.base.height or 1, request.adjustment)
     emit(deps, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
-    total = _added_up(deps.conversation, request)
+    found = deps.conversation.adjusted_from(handle) if request.masked is None else None
+    if found is not None and found[1].adds_up_with(request.adjustment):
+        original, before = found[0].image, found[1]
+        fixed = with_fixed_crops(before, original.width or 1, original.height or 1)
+        total = _CombinedAdjustment(fixed.combine(request.adjustment), original)
+    else:
+        total = _CombinedAdjustment(request.adjustment, request.base)
     picture = await _record(deps, request, total, await _make(deps, total, request.masked), name)
     emit(deps, PictureReady(index=0, picture=picture))
     say(deps, Step.ADJUSTED, base=handle, handle=picture.handle)
@@ -204,28 +212,10 @@ async def adjuster(state: TurnProgress, deps: Deps) -> Next:
     )
     assert request is not None
     picture, total = await adjusted(request, _NAME, deps)
-    return Next("presenter", {"messages": [_adjustment_note(request, picture)], "components": shown(picture, total)})
-
-
-def _adjustment_note(request: AdjustmentRequest, picture: Picture) -> PromptMessage:
-    """Return the note about the adjustment for the text model in later turns, with a placeholder of the picture."""
+    # For the text model in later turns, with a placeholder of the picture.
     note = f"[The studio adjusted {request.base.handle} exactly: {request.done}. The result is {picture.handle}.]"
-    return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
-
-
-def _meant(turn: Turn, words: str, conversation: Conversation, target: str | None) -> ImagePart | None:
-    pointed = {*handles_in(words), *(upload.handle for upload in turn.uploads), turn.editing} - {None, ""}
-    meant = list(pointed) or [target]
-    return _known(turn, conversation).get(meant[0] or "") if len(meant) == 1 else None
-
-
-def _added_up(conversation: Conversation, request: AdjustmentRequest) -> _CombinedAdjustment:
-    found = conversation.adjusted_from(request.base.handle or "") if request.masked is None else None
-    if found is None or not found[1].adds_up_with(request.adjustment):
-        return _CombinedAdjustment(request.adjustment, request.base)
-    original, before = found[0].image, found[1]
-    fixed = with_fixed_crops(before, original.width or 1, original.height or 1)
-    return _CombinedAdjustment(fixed.combine(request.adjustment), original)
+    message = PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
+    return Next("presenter", {"messages": [message], "components": shown(picture, total)})
 
 
 async def _make(deps: Deps, total: _CombinedAdjustment, masked: MaskedPicture | None) -> _Made:
@@ -251,26 +241,9 @@ async def _record(
 ) -> Picture:
     now = await deps.conversation_now()
     base = now.picture(request.base.handle or "")
-    picture = Picture(
-        # Assigned when the picture is recorded.
-        handle="",
-        image=made.image,
-        turn_id=deps.turn.id,
-        created_at=datetime.now(UTC),
-        parents=(base.handle,),
-        receipt=_receipt(deps.turn, total, made),
-        alt=base.alt,
-        call=name,
-        edit=made.edit,
-    )
-    # When the turn resumes after a crash, this returns the picture that is already recorded.
-    return await deps.services.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)
-
-
-def _receipt(turn: Turn, total: _CombinedAdjustment, made: _Made) -> Receipt:
-    return Receipt(
+    receipt = Receipt(
         prompt="",
-        user_text=turn.text,
+        user_text=deps.turn.text,
         model=EXACT_ADJUSTMENT,
         model_label=EXACT_ADJUSTMENT_LABEL,
         asked_aspect_ratio=None,
@@ -285,3 +258,17 @@ def _receipt(turn: Turn, total: _CombinedAdjustment, made: _Made) -> Receipt:
         # Later adjustments cannot be added to one inside a mask.
         adjustment=None if made.edit is not None else total.adjustment,
     )
+    picture = Picture(
+        # Assigned when the picture is recorded.
+        handle="",
+        image=made.image,
+        turn_id=deps.turn.id,
+        created_at=datetime.now(UTC),
+        parents=(base.handle,),
+        receipt=receipt,
+        alt=base.alt,
+        call=name,
+        edit=made.edit,
+    )
+    # When the turn resumes after a crash, this returns the picture that is already recorded.
+    return await deps.services.records.conversations.add_picture(deps.conversation.id, picture, base=base.handle)

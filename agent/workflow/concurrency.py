@@ -51,7 +51,7 @@ class ConcurrencyLimiter:
             raise RequestRefused(ErrorCode.STUDIO_BUSY, count=self.seats + len(self._line))
         waiting = _Waiting(tell)
         self._line.append(waiting)
-        _announce(waiting, len(self._line))
+        self._announce_places(len(self._line) - 1)
         try:
             await waiting.called.wait()
         except asyncio.CancelledError:
@@ -74,11 +74,7 @@ class ConcurrencyLimiter:
 
     def _announce_places(self, first: int) -> None:
         for place, waiting in enumerate(self._line[first:], first + 1):
-            _announce(waiting, place)
-
-
-def _announce(waiting: _Waiting, place: int) -> None:
-    waiting.tell(ThoughtLog(step=Step.IN_LINE, parameters={"place": place}))
+            waiting.tell(ThoughtLog(step=Step.IN_LINE, parameters={"place": place}))
 
 
 class BackgroundTasks:

@@ -29,11 +29,13 @@ def must_confirm(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, Pre
     """Return whether the user must see the plan first: by setting, for untrusted content, or if the edit may fail."""
     if state["decision"] is not None:
         return False
-    return (
-        deps.turn.settings.confirm
-        or _is_beyond_trust(state, deps, all_prepared)
-        or any(_needs_consent(one) for prepared in all_prepared.values() for one in prepared.each)
+    # Free pictures need no consent.
+    needs_consent = any(
+        one.part is not None and one.part.needs_consent and not one.request.model.is_free
+        for prepared in all_prepared.values()
+        for one in prepared.each
     )
+    return deps.turn.settings.confirm or needs_consent or _is_beyond_trust(state, deps, all_prepared)
 
 
 def _is_beyond_trust(state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]) -> bool:
@@ -82,15 +84,21 @@ async def shown_first(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest], caps: Sequence[CapPassed]
 ) -> Next:
     """Record the plan, show it, and pause the turn at `decision`; `caps` are those that it would exceed."""
-    plans = tuple(_plan(deps, index, prepared, caps) for index, prepared in all_prepared.items())
-    card = PlanCard(plans=plans)
+    card = PlanCard(plans=tuple(_plan(deps, index, prepared, caps) for index, prepared in all_prepared.items()))
     await put_on_record(deps, {**state, "plan": card}, TurnState.WAITING)
     return Next("decision", {"plan": show(deps, card)})
 
 
 async def decision(state: TurnProgress, deps: Deps, answer: object) -> Next:
     """Pause until the user decides: run the plan, with optional changes, or drop it."""
-    decided = _after(state["decision"], Decision.model_validate(answer))
+    decided = Decision.model_validate(answer)
+    # Merged with the edits of an earlier decision about the same plan.
+    before = state["decision"]
+    edits = {edit.call: edit for edit in before.edits} if before else {}
+    for edit in decided.edits:
+        changed = edit.model_dump(exclude_none=True)
+        edits[edit.call] = edits.get(edit.call, PlanEdit(call=edit.call)).model_copy(update=changed)
+    decided = decided.model_copy(update={"edits": tuple(edits.values())})
     card = state["plan"] or PlanCard(plans=())
     if decided.run:
         plans = tuple(_as_edited(deps, plan, decided) for plan in card.plans)
@@ -105,15 +113,6 @@ async def decision(state: TurnProgress, deps: Deps, answer: object) -> Next:
     return Next("presenter", {**settled, "plan": card.model_copy(update={"state": "dropped"})})
 
 
-def _after(before: Decision | None, decided: Decision) -> Decision:
-    """Return the decision merged with the edits of an earlier decision about the same plan."""
-    earlier = {edit.call: edit for edit in before.edits} if before else {}
-    for edit in decided.edits:
-        changed = edit.model_dump(exclude_none=True)
-        earlier[edit.call] = earlier.get(edit.call, PlanEdit(call=edit.call)).model_copy(update=changed)
-    return decided.model_copy(update={"edits": tuple(earlier.values())})
-
-
 def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
     edit = next((edit for edit in decided.edits if edit.call == plan.call), None)
     if edit is None:
@@ -125,11 +124,6 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
         chosen = list(models.values()) if edit.model == "both" else [models[edit.model]]
         changed |= {"model_label": " + ".join(model.label for model in chosen), "prices": ()}
     return plan.model_copy(update=changed)
-
-
-def _needs_consent(prepared: PreparedImageRequest) -> bool:
-    # Free pictures need no consent.
-    return prepared.part is not None and prepared.part.needs_consent and not prepared.request.model.is_free
 
 
 def _plan(deps: Deps, index: int, prepared: PreparedImageRequest, caps: Sequence[CapPassed]) -> Plan:

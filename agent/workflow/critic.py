@@ -55,7 +55,6 @@ logger = logging.getLogger(__name__)
 _MAX_ADVICE_CHARACTERS = 600
 _LONGER_EDGE_PX = 1024
 _SEEN_BY_ALL = frozenset({"image/png", "image/jpeg"})
-_JPEG_QUALITY = 90
 _MAX_WORDS_CHARACTERS = 6000
 _MAX_FACTS = 12
 _MAX_ITEMS = 12
@@ -360,7 +359,7 @@ def _for_every_model(webp: bytes) -> tuple[bytes, str]:
         if image.has_transparency_data:
             return webp, "image/webp"
         out = io.BytesIO()
-        image.convert("RGB").save(out, "JPEG", quality=_JPEG_QUALITY)
+        image.convert("RGB").save(out, "JPEG", quality=90)
     return out.getvalue(), "image/jpeg"
 
 

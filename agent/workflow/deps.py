@@ -36,7 +36,7 @@ from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.ledger import Ledger, TurnBudget
 from agent.workflow.model_answers import CircuitBreakers
 from agent.workflow.sponsoring import SponsoredBudget
-from agent.workflow.state import Spend, TurnProgress, TurnRecord, added_so_far
+from agent.workflow.state import Spend, TurnProgress, TurnRecord
 from agent.workflow.tracing import Tracer
 
 
@@ -159,7 +159,8 @@ class Deps:
 
     def trust(self, state: TurnProgress) -> Trust:
         """Return the current trust state: which content from outside the model has received."""
-        return trust_of(self._trust_before, self.turn, added_so_far(state), state["components"])
+        added = [*state["messages"], *state["answers"].values()]
+        return trust_of(self._trust_before, self.turn, added, state["components"])
 
     def edit_history(self, state: TurnProgress) -> EditHistory:
         """Return the edit targets including this turn's moves; without earlier ones if the user wants a new picture."""

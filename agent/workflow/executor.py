@@ -29,7 +29,6 @@ from agent.events import (
     SmartCanvas,
     Step,
 )
-from agent.imaging import masking
 from agent.imaging.checks import blank_of, captions_in, is_see_through
 from agent.imaging.intake import probe_image
 from agent.imaging.lettering import asked_lettering
@@ -272,8 +271,7 @@ async def _recorded_or_later(deps: Deps, prepared: PreparedImageRequest, made: _
         # The picture is paid for: it is not requested again, and joins its turn when the disk has space.
         deps.services.images.offer(deps.conversation.id, image)
         deps.services.keep_alive(_record_later(deps, prepared, made))
-        lost = ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest})
-        return Painted(error=lost)
+        return Painted(error=ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest}))
     except AivistaError as error:
         if error.code is ErrorCode.BROKEN_PICTURE:
             deps.ledger.discard_answer(made.name, error.code)
@@ -382,8 +380,10 @@ class _Made:
 
 
 async def _record(deps: Deps, prepared: PreparedImageRequest, made: _Made) -> Picture:
-    # If the turn resumed after a crash, this picture may already be recorded.
-    before = await _recorded(deps, made.name)
+    # If the turn resumed after a crash, this picture may already be recorded. It was paid for, so it is recorded even
+    # if the conversation was deleted or shows another branch meanwhile.
+    now = await deps.services.records.conversations.of_any_owner(deps.conversation.id)
+    before = next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == made.name), None)
     if before is not None:
         return before
     data = await deps.services.images.read(made.image)
@@ -433,13 +433,6 @@ async def _captions(
     words = asked_lettering(prepared.request.prompt) or asked_lettering(deps.turn.text)
     shown = await deps.services.images.read(finished.image) if finished else data
     return await asyncio.to_thread(captions_in, shown, words)
-
-
-async def _recorded(deps: Deps, name: str) -> Picture | None:
-    """Return the turn's picture of the paid call, if it is already recorded."""
-    # It was paid for, so it is recorded even if the conversation was deleted or shows another branch meanwhile.
-    now = await deps.services.records.conversations.of_any_owner(deps.conversation.id)
-    return next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 
 def _unnamed(message: PromptMessage, image: ImagePart, size: dict[str, str | int]) -> PromptMessage:
@@ -508,7 +501,7 @@ def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Fini
     base, part = prepared.references.base, prepared.part
     is_shown = not prepared.request.model.works_on_originals
     found = []
-    # Of the base of a masked edit, only the part is sent, which `_part_reduction` handles.
+    # Of the base of a masked edit, only the part is sent: its loss follows below.
     shown = prepared.references.pictures if part is None else prepared.others
     for one in shown if is_shown else ():
         width, height = copy_size(one.image)
@@ -522,8 +515,12 @@ def _reductions(prepared: PreparedImageRequest, image: ImagePart, finished: Fini
             found.append(Reduction(kind=ReductionKind.SHAPE, handle=base.handle, full=full, used=used))
         if not is_reshaped or used.bit_depth < full.bit_depth:
             found.append(_reduction(ReductionKind.RESULT, base, full, used))
-    if base is not None and part is not None and finished is not None and finished.record.verdict != "refused":
-        found.append(_part_reduction(base, part.plan))
+    is_pasted = finished is not None and finished.record.verdict != "refused"
+    if base is not None and part is not None and is_pasted and not part.plan.is_in_place:
+        box, frame = part.plan.box, part.plan.frame
+        full = PixelSize(width=box.width, height=box.height, bit_depth=base.image.bit_depth)
+        used = PixelSize(width=frame.width_px, height=frame.height_px)
+        found.append(_reduction(ReductionKind.PART, base, full, used))
     return tuple(one for one in found if one is not None)
 
 
@@ -541,15 +538,6 @@ async def _lost_transparency(deps: Deps, prepared: PreparedImageRequest, data: b
         return ()
     full = pixel_size(base.image)
     return (Reduction(kind=ReductionKind.TRANSPARENCY, handle=base.handle, full=full, used=full),)
-
-
-def _part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:
-    """Return the loss if the generated part has fewer pixels or bits than its area in the base, else None."""
-    if plan.is_in_place:
-        return None
-    full = PixelSize(width=plan.box.width, height=plan.box.height, bit_depth=base.image.bit_depth)
-    used = PixelSize(width=plan.frame.width_px, height=plan.frame.height_px)
-    return _reduction(ReductionKind.PART, base, full, used)
 
 
 def _reduction(kind: ReductionKind, base: Picture, full: PixelSize, used: PixelSize) -> Reduction | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import NamedTuple, TypeVar
-
-from pydantic import JsonValue
+from typing import TypeVar
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused, ToolArgumentError
@@ -22,7 +20,7 @@ from agent.imaging.references import (
     part_messages,
     resolve_references,
 )
-from agent.messages import ImageOrigin, PromptMessage, Source, ToolCallPart
+from agent.messages import ImageOrigin, PromptMessage, Source
 from agent.pictures import AskedItem, Fact, MissingStyle, Picture, ReferenceRole, StyleUse
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.requests import PlanEdit
@@ -153,14 +151,6 @@ def without_signatures_call(name: str) -> str:
     return f"{name}.unsigned"
 
 
-class FirstAttempt(NamedTuple):
-    """One picture of a prepared request. `own` is the request for its model: the prepared one, or its partner."""
-
-    prepared: PreparedImageRequest
-    own: PreparedImageRequest
-    is_due: bool
-
-
 def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str:
     """Return the journal name of the call for one picture: planner step, call index, slot and round."""
     return f"picture:{state['planner_steps']}.{index}.{slot}.{number}"
@@ -168,18 +158,18 @@ def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str
 
 def first_round(
     state: TurnProgress, deps: Deps, all_prepared: Mapping[int, PreparedImageRequest]
-) -> Iterator[FirstAttempt]:
-    """Yield every picture of the first round, and whether it is still to be paid for.
+) -> Iterator[tuple[PreparedImageRequest, PreparedImageRequest, bool]]:
+    """Yield for every picture of the first round its prepared request, its own, and whether it is still to be paid for.
 
-    A picture with an answer in the journal is not requested again when a turn resumes, so it does not count again
-    towards caps and the maximum.
+    Its own request is the one for its model: the prepared one, or its partner. A picture with an answer in the journal
+    is not requested again when a turn resumes, so it does not count again towards caps and the maximum.
     """
     for index, prepared in all_prepared.items():
         for slot in range(prepared.picture_count):
             own, _ = prepared.of_slot(slot)
             name = picture_call(state, index, slot, 1)
             answers = (deps.ledger.answered(one, own.request.model) for one in (name, without_signatures_call(name)))
-            yield FirstAttempt(prepared, own, is_due=not any(answers))
+            yield prepared, own, not any(answers)
 
 
 async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> PreparedImageRequest:
@@ -187,22 +177,31 @@ async def prepare_image_request(state: TurnProgress, deps: Deps, index: int) -> 
 
     Raises ToolArgumentError for errors that the planner must correct, RequestRefused for those that the user must.
     """
-    settings = _locks(deps.turn.settings, _edit_of(state, index))
+    settings, decision = deps.turn.settings, state["decision"]
+    edit = next((edit for edit in decision.edits if edit.call == index), None) if decision else None
+    if edit is not None:
+        # The user's edits of the plan are additional locks.
+        chosen = edit.model_dump(include={"aspect_ratio", "resolution", "number_of_images"}, exclude_none=True)
+        if edit.model is not None:
+            chosen["image_model"] = edit.model
+        settings = settings.model_copy(update=chosen)
     if settings.image_model != "both":
-        return await _for_one(state, deps, index, settings)
+        return await _for_one(state, deps, index, settings, edit)
     models = image_models(deps.services.catalogue, deps.provider_name)
     if models["flash"].id == models["pro"].id:
         raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
     flash, pro = [
-        await _for_one(state, deps, index, settings.model_copy(update={"image_model": name})) for name in models
+        await _for_one(state, deps, index, settings.model_copy(update={"image_model": name}), edit) for name in models
     ]
     return replace(flash, partner=pro)
 
 
-async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> PreparedImageRequest:
-    """Return the prepared request for one image model."""
-    call, edit = state["calls"][index], _edit_of(state, index)
-    planned = parse_arguments(_edited(call, edit))
+async def _for_one(
+    state: TurnProgress, deps: Deps, index: int, settings: TurnSettings, edit: PlanEdit | None
+) -> PreparedImageRequest:
+    """Return the prepared request for one image model. `settings` include the locks of `edit`, an edit of the plan."""
+    edited = {"prompt": edit.prompt} if edit and edit.prompt else {}
+    planned = parse_arguments({**state["calls"][index].arguments, **edited})
     matches = state["styles"].get(index, [])
     arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.text_model.is_sketch))
     arguments = _with_locks(arguments, settings)
@@ -211,7 +210,9 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
 
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
     changed = deps.turn.changed_by(arguments.handles)
-    named = _named(deps, arguments, roles, changed)
+    # These take precedence over any mode: the picture to change, the agent's, the references.
+    handles = [*([changed] if changed else []), *arguments.handles, *deps.turn.references, *roles]
+    named = list(dict.fromkeys(handles))
     history = deps.edit_history(state)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
@@ -345,33 +346,6 @@ def _without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
         for picture in conversation.pictures
         if picture.turn_id != turn_id or picture.image.origin is ImageOrigin.UPLOADED
     ]
-
-
-def _locks(settings: TurnSettings, edit: PlanEdit | None) -> TurnSettings:
-    """Return the settings with the user's edits of the plan as additional locks."""
-    if edit is None:
-        return settings
-    chosen = edit.model_dump(include={"aspect_ratio", "resolution", "number_of_images"}, exclude_none=True)
-    if edit.model is not None:
-        chosen["image_model"] = edit.model
-    return settings.model_copy(update=chosen)
-
-
-def _edit_of(state: TurnProgress, index: int) -> PlanEdit | None:
-    decision = state["decision"]
-    return next((edit for edit in decision.edits if edit.call == index), None) if decision else None
-
-
-def _edited(call: ToolCallPart, edit: PlanEdit | None) -> dict[str, JsonValue]:
-    return {**call.arguments, "prompt": edit.prompt} if edit and edit.prompt else dict(call.arguments)
-
-
-def _named(
-    deps: Deps, arguments: GenerateImageArgs, roles: Mapping[str, ReferenceRole], changed: str | None
-) -> list[str]:
-    """Return the handles that take precedence over any mode: the picture to change, the agent's, the references."""
-    edited = [changed] if changed else []
-    return list(dict.fromkeys([*edited, *arguments.handles, *deps.turn.references, *roles]))
 
 
 def _marked(deps: Deps) -> set[str]:

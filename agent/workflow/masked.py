@@ -143,36 +143,30 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
         raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
     original = await deps.services.images.read(picture.image)
-    masked = deps.turn.mask_of(picture.handle)
+    masked, margins, frames = deps.turn.mask_of(picture.handle), deps.turn.margins, _frames_of(model)
     try:
-        plan = await _planned(deps, masked, original, model, is_in_place=takes_mask)
+        if masked is not None:
+            mask, feather_px = await _read_mask(deps.services.images, masked.mask), _feather_px(masked.feather_px)
+            plan = await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=takes_mask)
+        else:
+            assert margins is not None
+            plan = await _in_thread(masking.plan_expansion, original, margins, frames, is_in_place=takes_mask)
     except masking.MaskRefused as refused:
         if refused.problem is masking.MaskProblem.NO_FRAME:
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label) from None
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=picture.handle) from None
     size, frame = (plan.width, plan.height), (plan.frame.width_px, plan.frame.height_px)
-    base = await stored(deps.services.images, plan.original, size) if deps.turn.margins else picture.image
+    base = await stored(deps.services.images, plan.original, size) if margins else picture.image
     # A model that accepts masks needs no marked copy.
     cut = () if takes_mask else (plan.crop, plan.marked)
     return PartEdit(
-        kind="expansion" if deps.turn.margins else "mask",
+        kind="expansion" if margins else "mask",
         plan=plan,
         base=base,
         mask=masked.mask if masked else await stored(deps.services.images, plan.mask.data, size),
         shown=tuple([await stored(deps.services.images, one, frame) for one in cut]) or (base,),
-        margins=deps.turn.margins,
+        margins=margins,
     )
-
-
-async def _planned(
-    deps: Deps, masked: MaskedPicture | None, original: bytes, model: ModelEntry, *, is_in_place: bool
-) -> masking.EditPlan:
-    turn, frames = deps.turn, _frames_of(model)
-    if masked is not None:
-        mask, feather_px = await _read_mask(deps.services.images, masked.mask), _feather_px(masked.feather_px)
-        return await _in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
-    assert turn.margins is not None
-    return await _in_thread(masking.plan_expansion, original, turn.margins, frames, is_in_place=is_in_place)
 
 
 def _frames_of(model: ModelEntry) -> tuple[masking.Frame, ...]:
@@ -270,15 +264,11 @@ def pixel_size(image: ImagePart) -> PixelSize:
     return PixelSize(width=image.width or 0, height=image.height or 0, bit_depth=image.bit_depth)
 
 
-async def _take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
-    """Store a user's mask at the picture's own size and return it. Raises RequestRefused for an unusable mask."""
-    size = (picture.image.width or 1, picture.image.height or 1)
-    mask = await mask_of(image, size, picture.handle)
-    return await stored(images, mask.data, size)
-
-
 async def mask_of(image: bytes, size: tuple[int, int], name: str) -> masking.Mask:
-    """Return a user's mask at the size (width, height) of the picture, `name` in errors. Raises as `_take_mask`."""
+    """Return a user's mask at the size (width, height) of the picture, which errors call `name`.
+
+    Raises RequestRefused for an unusable mask.
+    """
     if len(image) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     try:
@@ -401,7 +391,11 @@ class LaterEdits:
         if not picture.parents or picture.image.origin is not ImageOrigin.EDITED:
             raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
         base = conversation.picture(picture.parents[0])
-        area = await _take_mask(self.images, mask.image, base) if mask else await self._changed(base, picture)
+        if mask is None:
+            area = await self._changed(base, picture)
+        else:
+            size = (base.image.width or 1, base.image.height or 1)
+            area = await stored(self.images, (await mask_of(mask.image, size, base.handle)).data, size)
         feather_px = _feather_px(mask.feather_px if mask else None)
         before, after = await self.images.read(base.image), await self.images.read(picture.image)
         part = await _read_mask(self.images, area)

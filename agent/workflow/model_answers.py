@@ -319,15 +319,12 @@ async def collect_with_retry(
         if answer.error is None or not answer.is_silent:
             return answer
         pause_s = policy.pause_s(answer.error, tried, spent_s)
-        if pause_s is None and is_text and not was_repeated and _may_repeat_text(answer.error):
+        # A text call may be repeated once, although it may have been charged.
+        may_repeat = is_text and answer.error.charged is Charge.MAYBE and answer.error.code in _ONCE_MORE_FOR_TEXT
+        if pause_s is None and may_repeat and not was_repeated:
             pause_s, was_repeated = policy.jitter(0.0, 1.0), True
         if pause_s is None or spent_s + pause_s > policy.budget_s:
             return answer
         on_pause(pause_s, tried, answer.error)
         await policy.sleep(pause_s)
         spent_s += pause_s
-
-
-def _may_repeat_text(error: ErrorInfo) -> bool:
-    """Return whether a text call may be retried although it may have been charged."""
-    return error.charged is Charge.MAYBE and error.code in _ONCE_MORE_FOR_TEXT

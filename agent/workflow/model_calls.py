@@ -132,17 +132,14 @@ class _Call:
             answer.parts = [await self.deps.services.images.keep_signature(part) for part in answer.parts]
         finally:
             # Also when the turn is cancelled meanwhile: the call was charged.
-            self._end(answer, reservation)
+            spend = self.deps.spend(self.model, answer.usage, *([self.name] if answer.error is None else []))
+            self.deps.record.pay(spend)
+            price_usd = spend.price_usd
+            if answer.error is None or answer.error.charged is not Charge.MAYBE:
+                reservation.paid_usd = price_usd
+            self.step.answer(answer, price_usd)
+            ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
         return answer
-
-    def _end(self, answer: Answer, reservation: Reservation) -> None:
-        spend = self.deps.spend(self.model, answer.usage, *([self.name] if answer.error is None else []))
-        self.deps.record.pay(spend)
-        price_usd = spend.price_usd
-        if answer.error is None or answer.error.charged is not Charge.MAYBE:
-            reservation.paid_usd = price_usd
-        self.step.answer(answer, price_usd)
-        self.deps.ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
 
     async def _send(self) -> None:
         await self.deps.ledger.send(self.name, self.about_usd or 0.0)

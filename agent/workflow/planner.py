@@ -100,8 +100,12 @@ async def planner(state: TurnProgress, deps: Deps) -> Next:
     if is_reused:
         say(deps, Step.REUSED)
     messages = [answer.message] if answer.parts else []
-    components: list[Component] = [AgentMessage(text=answer.text), *_quoted(answer, deps)] if answer.text else []
-    counts = _count(state["call_counts"], answer.calls)
+    components: list[Component] = [AgentMessage(text=answer.text)] if answer.text else []
+    if answer.text and answer.grounding.sources:
+        # The text quotes them.
+        components.append(show(deps, SearchNote(sources=answer.grounding.sources)))
+    called = Counter(f"{call.name} {json.dumps(call.arguments, sort_keys=True)}" for call in answer.calls)
+    counts = dict(Counter(state["call_counts"]) + called)
     steps = state["planner_steps"] + 1
     error = answer.error or _overrun(steps, counts, answer)
     if error is not None:
@@ -130,7 +134,10 @@ async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool
     is_clear = bool(deps.turn.uploads or deps.turn.editing)
     target = None if is_clear else deps.edit_history(state).target
     messages = _model_view(deps, state["messages"], target=target, words=state["words"])
-    tools = _declared_tools(deps)
+    tools = [declaration(deps.services.catalogue, deps.provider_name, may_ground=deps.may_ground)]
+    tools += [tool.declaration for tool in deps.tools.values() if tool.is_offered]
+    if deps.may_search:
+        tools.append(WEB_SEARCH)
     options = ChatOptions(system=_system_prompt(deps), shows_thoughts=True)
 
     def tell(text: str, is_thought: bool) -> None:
@@ -142,21 +149,6 @@ async def _ask(deps: Deps, name: str, state: TurnProgress) -> tuple[Answer, bool
             messages = _without_old_signatures(messages)
             answer = await ask_text(deps, f"{name}.unsigned", messages, tools, options, flow.take)
     return answer, is_reused
-
-
-def _quoted(answer: Answer, deps: Deps) -> list[SearchNote]:
-    """Show the sources that the text quotes, if the model names them."""
-    sources = answer.grounding.sources
-    return [show(deps, SearchNote(sources=sources))] if sources else []
-
-
-def _declared_tools(deps: Deps) -> list[ToolDeclaration]:
-    """Return the functions that the planner may call; `web_search` only when the agent itself may search."""
-    tools = [declaration(deps.services.catalogue, deps.provider_name, may_ground=deps.may_ground)]
-    tools += [tool.declaration for tool in deps.tools.values() if tool.is_offered]
-    if deps.may_search:
-        tools.append(WEB_SEARCH)
-    return tools
 
 
 def _system_prompt(deps: Deps) -> str:
@@ -185,11 +177,6 @@ def _announce_understood(calls: Sequence[ToolCallPart], deps: Deps) -> None:
         wish = ", ".join(one.strip() for one in named if isinstance(one, str) and one.strip())
         if wish:
             say(deps, Step.UNDERSTOOD, wish=wish[:120])
-
-
-def _count(before: dict[str, int], calls: list[ToolCallPart]) -> dict[str, int]:
-    now = Counter(f"{call.name} {json.dumps(call.arguments, sort_keys=True)}" for call in calls)
-    return dict(Counter(before) + now)
 
 
 def _overrun(steps: int, counts: dict[str, int], answer: Answer) -> ErrorInfo | None:
@@ -268,7 +255,7 @@ def _without_the_too_long(answer: Answer) -> tuple[Answer, dict[int, ToolResultP
 def _problem(call: ToolCallPart) -> str:
     """Return the error message for a call with an argument that is too long, else an empty string."""
     for name, value in call.arguments.items():
-        length, most = _length(value), _most(call.name, name)
+        length, most = len(_text(value)), _most(call.name, name)
         if length > most:
             return (
                 f"{call.name} was not carried out: its {name} has {length} characters, and at most {most} are taken. "
@@ -279,7 +266,7 @@ def _problem(call: ToolCallPart) -> str:
 
 def _shortened(call: ToolCallPart) -> ToolCallPart:
     arguments = {
-        name: _cut(value) if _length(value) > _most(call.name, name) else value
+        name: f"{_text(value)[:_KEPT_CHARACTERS]} …" if len(_text(value)) > _most(call.name, name) else value
         for name, value in call.arguments.items()
     }
     return call.unsigned().model_copy(update={"arguments": arguments})
@@ -290,12 +277,8 @@ def _most(call: str, argument: str) -> int:
     return _PROMPT_CHARACTERS if is_prompt else _MOST_CHARACTERS.get(call, _ANY_CHARACTERS)
 
 
-def _length(value: JsonValue) -> int:
-    return len(value) if isinstance(value, str) else len(json.dumps(value))
-
-
-def _cut(value: JsonValue) -> JsonValue:
-    return (value if isinstance(value, str) else json.dumps(value))[:_KEPT_CHARACTERS] + " …"
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tuple[Target, TurnProgress]:
@@ -321,7 +304,9 @@ def _without_the_unsure(state: TurnProgress, answer: Answer, deps: Deps) -> tupl
         return "presenter", update
     if not state["unsure_calls"]:
         return "planner", update
-    asked = asked_back(deps, "unsure", _subject(calls, unsure))
+    named = (calls[index].arguments.get("subject") for index in unsure)
+    subject = next((one.strip()[:80] for one in named if isinstance(one, str) and one.strip()), "")
+    asked = asked_back(deps, "unsure", subject)
     update["messages"] = update.get("messages", []) + asked["messages"]
     update["components"] = asked["components"]
     return "presenter", update
@@ -345,11 +330,6 @@ def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:
     except ToolArgumentError:
         # The executor answers it with an error message, so that the planner can correct it.
         return False
-
-
-def _subject(calls: Sequence[ToolCallPart], unsure: Sequence[int]) -> str:
-    named = (calls[index].arguments.get("subject") for index in unsure)
-    return next((one.strip()[:80] for one in named if isinstance(one, str) and one.strip()), "")
 
 
 class TextFlow:
@@ -408,7 +388,9 @@ def _model_view(
     past = _newest_messages(deps.conversation.turns, _MAX_MESSAGES - len(added))
     asked, *more = added
     if words and target:
-        asked = _after_going_back(asked, deps.turn.text, words, target)
+        parts = [TextPart(text=words) if part == TextPart(text=deps.turn.text) else part for part in asked.parts]
+        note = TextPart(text=f"[The person went back to {target} first: it is the picture to change.]")
+        asked = asked.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
     if listing := pictures_listing(deps.conversation, target):
         asked = asked.model_copy(update={"parts": (*asked.parts, TextPart(text=listing))})
     seen = [*past, asked, *more]
@@ -430,13 +412,6 @@ def _newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
             break
         taken = [*messages, *taken]
     return taken
-
-
-def _after_going_back(prompt: PromptMessage, before: str, words: str, target: str) -> PromptMessage:
-    """Return the user's message without the request to go back, and with a note about the new target."""
-    parts = [TextPart(text=words) if part == TextPart(text=before) else part for part in prompt.parts]
-    note = TextPart(text=f"[The person went back to {target} first: it is the picture to change.]")
-    return prompt.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
 
 
 def _was_declined(turn: Turn) -> bool:

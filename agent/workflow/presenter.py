@@ -9,7 +9,6 @@ import asyncio
 import functools
 import logging
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 
 from pydantic import JsonValue
@@ -106,26 +105,22 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
 
     A stopped turn's pending plan is dropped, and its pending calls are refused.
     """
+    # A provider refuses the whole history if it contains calls without results.
+    reason = _NOT_DONE.get(how, "Stopped before it was done.")
+    open_calls = [part for part in state["messages"][-1].parts if isinstance(part, ToolCallPart)]
+    results = tuple(error_result(call, reason) for call in open_calls)
+    refusals = [PromptMessage(role=Role.TOOL, parts=results)] if results else []
     components = _in_reading_order(state, deps.elapsed_s, how)
     return deps.turn.model_copy(
         update={
             "state": how,
-            "messages": tuple(_answer_open_calls(state["messages"], _NOT_DONE.get(how, "Stopped before it was done."))),
+            "messages": (*state["messages"], *refusals),
             "components": tuple(map(undecided, components)) if how is TurnState.STOPPED else components,
             "usage": state["spend"].usage,
             "price_usd": state["spend"].price_usd,
             "seconds": round(deps.elapsed_s, 3),
         }
     )
-
-
-def _answer_open_calls(messages: Sequence[PromptMessage], reason: str) -> list[PromptMessage]:
-    """Return the messages with every call answered: unanswered calls get `reason` as their error.
-
-    A provider refuses the whole history if it contains calls without results.
-    """
-    results = tuple(error_result(part, reason) for part in messages[-1].parts if isinstance(part, ToolCallPart))
-    return [*messages, PromptMessage(role=Role.TOOL, parts=results)] if results else list(messages)
 
 
 def _in_reading_order(state: TurnProgress, seconds: float, how: TurnState) -> tuple[Component, ...]:

@@ -137,7 +137,13 @@ async def undo(state: TurnProgress, deps: Deps) -> Next:
     if change.has_moved:
         found = deps.conversation.adjusted_from(change.handle)
         components.append(next_steps(change.handle, found[1] if found else None))
-    return Next("presenter", {"components": components, "messages": [_target_note(change, deps)]})
+        image = deps.conversation.picture(change.handle).image
+        note = f"[{_WENT[change.move]}: {change.handle} is the picture to change now.] {placeholder(image)}"
+    else:
+        note = "[The person wanted to go back to another picture; there is none.]"
+    # For the text model in later turns.
+    message = PromptMessage(role=Role.MODEL, parts=(TextPart(text=note),))
+    return Next("presenter", {"components": components, "messages": [message]})
 
 
 def _target_change(request: UndoRequest, conversation: Conversation, selected: str | None) -> TargetChanged:
@@ -190,13 +196,3 @@ def _original(conversation: Conversation, history: EditHistory) -> str:
         return handle
     uploads = [one.handle for one in conversation.pictures if one.image.origin is ImageOrigin.UPLOADED]
     return uploads[-1] if uploads else handle
-
-
-def _target_note(change: TargetChanged, deps: Deps) -> PromptMessage:
-    """Return the note about the change for the text model in later turns, with a placeholder of the picture."""
-    if not change.has_moved:
-        note = "[The person wanted to go back to another picture; there is none.]"
-        return PromptMessage(role=Role.MODEL, parts=(TextPart(text=note),))
-    image = deps.conversation.picture(change.handle).image
-    note = f"[{_WENT[change.move]}: {change.handle} is the picture to change now.]"
-    return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(image)}"),))

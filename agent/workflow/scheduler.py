@@ -20,7 +20,7 @@ from pydantic import JsonValue, SecretStr
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.events import Step, ThoughtLog, TurnFailed, TurnPaused, TurnStopped
+from agent.events import Step, ThoughtLog, TurnFailed, TurnPaused, TurnStopped, undecided
 from agent.redaction import secrets_of
 from agent.report import log_report, turn_report
 from agent.requests import Decision, TurnRequest
@@ -37,7 +37,7 @@ from agent.workflow.replay import follow_record
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import TurnRecord, first_progress
 from agent.workflow.tracing import Tracer
-from agent.workflow.turn import Runner, before, can_go_on, superseded
+from agent.workflow.turn import Runner, before, can_go_on
 
 MAX_WAITING = 10
 # How often to check whether another process cancelled a turn of this one.
@@ -418,9 +418,10 @@ class TurnScheduler:
         last = conversation.turns[-1] if conversation.turns else None
         if last is None or not can_go_on(last):
             return
-        left = superseded(last)
-        if left is not None:
-            await self._services.records.turns.finish(conversation.id, left)
+        if last.state is TurnState.WAITING:
+            # A pending plan is dropped, and pending calls are refused.
+            update = {"state": TurnState.STOPPED, "components": tuple(map(undecided, last.components))}
+            await self._services.records.turns.finish(conversation.id, last.model_copy(update=update))
         self._services.records.journal.release(last.id)
         self._runner.forget(last.id)
 

@@ -68,7 +68,9 @@ async def searcher(state: TurnProgress, deps: Deps) -> Next:
         return _answered(state, calls, framed(known, SEARCH), {})
     say(deps, Step.SEARCHING, query=query[:200])
     name = f"searcher:{state['planner_steps']}"
-    answer = await _search(deps, name, query)
+    ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"{query}\n\nThe wish it is for: {deps.turn.text}"),))
+    system = prompt("searcher").replace("{today}", today().isoformat())
+    answer = await ask_text(deps, name, [ask], (), ChatOptions(system=system, google_search=True))
     findings = None if answer.error else await _read(deps, name, answer)
     if findings is None:
         for one in (name, f"{name}.repair"):
@@ -97,12 +99,6 @@ def _answered(
     }
     target, settled = settle(state, results)
     return Next(target, {**update, **settled})
-
-
-async def _search(deps: Deps, name: str, query: str) -> Answer:
-    ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"{query}\n\nThe wish it is for: {deps.turn.text}"),))
-    system = prompt("searcher").replace("{today}", today().isoformat())
-    return await ask_text(deps, name, [ask], (), ChatOptions(system=system, google_search=True))
 
 
 async def _read(deps: Deps, name: str, answer: Answer) -> Findings | None:

@@ -253,11 +253,6 @@ class TurnRecord:
         return {**state, "components": [*state["components"], StoppedNote()]}
 
 
-def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
-    """Return the messages that a turn has added to the history, and the results of its newest calls so far."""
-    return [*state["messages"], *state["answers"].values()]
-
-
 Target = Literal["tools", "searcher", "retriever", "executor", "presenter", "planner"]
 
 SEARCH = "web_search"

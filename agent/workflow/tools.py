@@ -119,17 +119,13 @@ async def _traced(
 
 
 def _step_parameters(call: ToolCallPart, tool: Tool | None) -> dict[str, str]:
-    """Return the parameters of the step line for a call; a tool of an MCP server appears with its name there."""
-    line = {"name": call.name, "object": _object(call)}
+    """Return the parameters of the step line for a call; a tool of an MCP server appears with its name there.
+
+    Its `object` is the first non-empty text argument, shortened.
+    """
+    texts = (" ".join(value.split()) for value in call.arguments.values() if isinstance(value, str))
+    line = {"name": call.name, "object": next(filter(None, texts), "")[:_OBJECT_CHARACTERS]}
     return line if tool is None or not tool.server else {**line, "name": tool.own_name, "server": tool.server}
-
-
-def _object(call: ToolCallPart) -> str:
-    """Return the subject of a call for its step line: its first non-empty text argument, shortened."""
-    for value in call.arguments.values():
-        if isinstance(value, str) and value.strip():
-            return " ".join(value.split())[:_OBJECT_CHARACTERS]
-    return ""
 
 
 async def _needs_click(

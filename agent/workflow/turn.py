@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events, undecided
+from agent.events import PlanCard, Step, ThoughtLog, TurnPaused, TurnStarted, component_events
 from agent.requests import Decision
 from agent.storage.database import Database
 from agent.workflow.deps import Deps
@@ -35,8 +35,6 @@ _RECURSION_LIMIT = 120
 # The nodes at which a turn pauses until the user decides.
 _ASKING = (("decision",), ("consent",))
 _WITHOUT_GRAPH = frozenset({"reception", "undo", "adjuster", "planner", "presenter"})
-# The states of a paused turn: its checkpoint is kept until it resumes.
-_REST = frozenset({TurnState.FAILED, TurnState.WAITING, TurnState.INTERRUPTED})
 
 
 class _Loaded(NamedTuple):
@@ -78,19 +76,16 @@ class Runner:
         if decision is not None:
             await self._run(deps, live, Command(resume=decision))
         elif snapshot.next in _ASKING:
-            await self._wait_on(deps, live, so_far)
+            # There is no decision yet: record that the turn still waits.
+            await put_on_record(deps, so_far, TurnState.WAITING)
+            for event in component_events(so_far["consent"] or so_far["plan"] or PlanCard(plans=())):
+                live.publish(event)
+            live.publish(TurnPaused(turn_id=deps.turn.id))
         elif snapshot.next == ("retrial",):
             await self._run(deps, live, Command(resume=True))
         else:
             live.publish(ThoughtLog(step=Step.RESUMED))
             await self._run(deps, live, None)
-
-    async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
-        """Record that the turn still waits, because there is no decision yet."""
-        await put_on_record(deps, so_far, TurnState.WAITING)
-        for event in component_events(so_far["consent"] or so_far["plan"] or PlanCard(plans=())):
-            live.publish(event)
-        live.publish(TurnPaused(turn_id=deps.turn.id))
 
     async def record_stop(self, deps: Deps) -> None:
         """Record the progress of a cancelled turn."""
@@ -169,20 +164,9 @@ class Runner:
             live.publish(TurnPaused(turn_id=deps.turn.id))
 
 
-def superseded(turn: Turn) -> Turn | None:
-    """Return the final version of a paused turn when the conversation continues without it, or None if unchanged.
-
-    A pending plan is dropped, and pending calls are refused.
-    """
-    if turn.state is not TurnState.WAITING:
-        return None
-    components = tuple(map(undecided, turn.components))
-    return turn.model_copy(update={"state": TurnState.STOPPED, "components": components})
-
-
 def can_go_on(turn: Turn) -> bool:
-    """Return whether the turn is paused and can be resumed."""
-    return turn.state in _REST
+    """Return whether the turn is paused and can be resumed: its checkpoint is kept until then."""
+    return turn.state in (TurnState.FAILED, TurnState.WAITING, TurnState.INTERRUPTED)
 
 
 def before(conversation: Conversation, turn_id: str) -> Conversation:
