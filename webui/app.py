@@ -246,7 +246,10 @@ class Server:
             return
         ending = Shutdown(self._studio, self._close_studio, self._loop, server)
         ending.finish_turns(self._settings.grace_s, hurried or threading.Event())
-        self._close_tunnels()
+        if self.share_url is not None:
+            tunneling: Any = import_module("gradio.tunneling")
+            for tunnel in tunneling.CURRENT_TUNNELS:
+                tunnel.kill()
         # Ending the loop cancels the server's own tasks, which it would log as errors.
         _silence_server_log()
         ending.end_streams(self._page.app.stop_event)
@@ -255,13 +258,6 @@ class Server:
     async def _close_studio(self) -> None:
         async with self._closing:
             await self._open.aclose()
-
-    def _close_tunnels(self) -> None:
-        if self.share_url is None:
-            return
-        tunneling: Any = import_module("gradio.tunneling")
-        for tunnel in tunneling.CURRENT_TUNNELS:
-            tunnel.kill()
 
 
 def _wait_for_server() -> None:

@@ -221,13 +221,6 @@
     announce(panel().dataset.heard);
     $(".words", panel())?.scrollTo(0, 0);
   };
-  const acceptExpansion = () => {
-    const found = panel();
-    textBefore = area().value;
-    insertText(found.dataset.text);
-    setState("taken");
-    announce($(".took span", found)?.textContent);
-  };
   onSend(closeExpansion);
   // The expansion belongs to one conversation.
   addEventListener("aivista-opened", event => { if (event.detail.isOther) closeExpansion(); });
@@ -253,10 +246,6 @@
   addEventListener("toggle", event => {
     if (event.target.matches?.(MENUS) && event.newState === "closed") $(`[data-aid=${event.target.id}]`)?.setAttribute("aria-expanded", "false");
   }, true);
-  const setup = button => {
-    openMenu($("#setup"), button);
-    if ($("#setup").matches(":popover-open")) $("#setup").focus();
-  };
   // Each group of choices gets its own name, so that the browser does not treat them as one radio group.
   on("keydown", "#setup fieldset", (group, event) => {
     const choices = all("input[type=radio]", group), to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
@@ -271,11 +260,17 @@
 
   const acts = {
     expand: () => { closeMenus(); expand(); },
-    setup,
+    setup: button => { openMenu($("#setup"), button); if ($("#setup").matches(":popover-open")) $("#setup").focus(); },
     set: button => aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
     reset: () => { aivista.shell.act("page.reset"); area()?.focus(); },
     prompts: () => { closeMenus(); aivista.prompts?.open(); },
-    take_expanded: acceptExpansion,
+    take_expanded: () => {
+      const found = panel();
+      textBefore = area().value;
+      insertText(found.dataset.text);
+      setState("taken");
+      announce($(".took span", found)?.textContent);
+    },
     close_expanded: () => { closeExpansion(); area()?.focus(); },
     undo_expanded: () => { const text = textBefore; closeExpansion(); if (text !== null) insertText(text); },
   };
@@ -306,13 +301,13 @@
     }
     return patches.some(patch => patch.id === "presets-rows") && !$("#presets .said.bad");
   };
-  const show = async () => {
+  on("click", "[data-aid=presets]", async () => {
     if (menu()?.matches(":popover-open")) { menu().hidePopover(); return; }
     await act("show", { is_begun: Boolean(menu()) });
     if (!menu()) return;
     aids.openMenu(menu(), opener());
     menu().focus();
-  };
+  });
   const rename = (line, typed) => {
     if (!line || $("input", line)) return;
     const { id, name } = line.dataset, button = $("[data-preset=rename]", line);
@@ -331,13 +326,12 @@
     if (name && await act("save", { name, settings: aivista.chips.values })) form.reset();
   });
   const acts = {
-    use: line => { aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.closeMenus(); $("#box textarea")?.focus(); },
+    use: line => { shell.act("page.use_preset", { arg: line.dataset.id }); aids.closeMenus(); $("#box textarea")?.focus(); },
     rename: line => rename(line, line.dataset.name),
     delete: line => act("delete", { id: line.dataset.id }),
     undo: (_, { args }) => act("restore", JSON.parse(args)),
   };
   on("click", "[data-preset]", button => acts[button.dataset.preset](button.closest("li"), button.dataset));
-  on("click", "[data-aid=presets]", show);
 }
 
 // The prompt gallery: search, groups, and the user's own prompts; a click puts a prompt into the box and selects its

@@ -80,7 +80,7 @@
   addEventListener("aivista-open", event => openConversation(event.detail));
 
   // ---- files: export through an iframe, where a refusal can be read; import as the body of a request
-  const messages = () => { aivista.shell.expandTemplate($("#rail-menus")); return $("#menu-library").dataset; };
+  const messages = () => { shell.expandTemplate($("#rail-menus")); return $("#menu-library").dataset; };
   on("change", "#import-file", async input => {
     const [file] = input.files;
     input.value = "";

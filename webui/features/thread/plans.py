@@ -94,11 +94,6 @@ def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> Markup:
     return view.render("thread/plan-past.html", was_run=was_run, facts=facts, plans=rows)
 
 
-def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
-    """Return what the model of a plan offers; a single model stands for every name."""
-    return next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
-
-
 def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> Markup:
     """Return the card of waiting calls. Until `is_ready` they are not recorded and cannot be decided about.
 
@@ -292,7 +287,8 @@ def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) ->
             raise RequestRefused(ErrorCode.NOTHING_SENT)
         check_request(edit.prompt, 0)
     name = edit.model or plan.model
-    offer = offer_of(offers, name)
+    # A single model stands for every name.
+    offer = next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
     if edit.model is not None and (offer is None or offer.name != edit.model):
         choices = ", ".join(one.label for one in offers)
         raise _unsupported(plan.model_label, words("composer.image_model"), edit.model, choices)
