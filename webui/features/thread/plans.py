@@ -259,7 +259,9 @@ def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: S
         plan = known.get(edit.call)
         if plan is None:
             raise RequestRefused(ErrorCode.PLAN_GONE)
-        changed = _changed(edit, plan)
+        given = edit.model_dump(exclude={"call"}, exclude_none=True)
+        differing = {name: value for name, value in given.items() if value != getattr(plan, name)}
+        changed = PlanEdit.model_validate({"call": edit.call, **differing})
         _check(words, changed, plan, offers)
         edits.append(changed)
     return Decision(run=True, edits=tuple(edit for edit in edits if edit != PlanEdit(call=edit.call)))
@@ -272,13 +274,6 @@ def after(plans: Sequence[Plan], decision: Decision, offers: Sequence[Offer]) ->
     for edit in edits.values():
         edit |= {"model_label": labels[edit["model"]], "prices": ()} if edit.get("model") in labels else {}
     return tuple(plan.model_copy(update=edits.get(plan.call, {})) for plan in plans)
-
-
-def _changed(edit: PlanEdit, plan: Plan) -> PlanEdit:
-    """Return the edit without values that stay as planned."""
-    given = edit.model_dump(exclude={"call"}, exclude_none=True)
-    kept = {name: value for name, value in given.items() if value != getattr(plan, name)}
-    return PlanEdit.model_validate({"call": edit.call, **kept})
 
 
 def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) -> None:

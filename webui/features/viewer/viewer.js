@@ -239,9 +239,8 @@
   const requestPreview = async () => {
     request?.abort();
     const controller = request = new AbortController(), from = panel;
-    const query = new URLSearchParams(amountsOf(from));
     try {
-      const answer = await fetch(`${from.dataset.preview}?${query}`, { signal: controller.signal });
+      const answer = await fetch(`${from.dataset.preview}?${new URLSearchParams(amountsOf(from))}`, { signal: controller.signal });
       if (answer.status === 429) { if (request === controller) { clearTimeout(timer); timer = setTimeout(requestPreview, BUSY_MS); } return; }
       if (!answer.ok) throw new Error(String(answer.status));
       const made = URL.createObjectURL(await answer.blob());
