@@ -114,8 +114,9 @@ class Server:
         self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
         self._way_in = AccessPolicy(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
         is_kept = deployment is None or deployment.is_kept
-        page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
-        self._page, self._screen = page.blocks, page.screen
+        self._page, self._screen = build_page(
+            lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept
+        )
 
     def start(self) -> str:
         """Serve the page and return its local address.

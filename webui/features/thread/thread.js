@@ -349,8 +349,8 @@
     }
     return null;
   };
-  const onScroll = () => {
-    // A change of the width moves the content: `sizeChanged` corrects that, and it is no scrolling by the user.
+  box.addEventListener("scroll", () => {
+    // A change of the width moves the content: `sizeObserver` corrects that, and it is no scrolling by the user.
     if (box.clientWidth !== width) return;
     // Nor is it scrolling up when the thread only grew below: rows are laid out when they first come into view.
     const isUp = box.scrollTop < lastTop;
@@ -358,7 +358,7 @@
     isFollowing = distanceToEnd() < NEAR_PX || (isFollowing && !isUp);
     anchor = isFollowing ? null : findAnchor();
     updateBehind();
-  };
+  }, { passive: true });
 
   // ---- new content, and changes of the width
   const contentChanged = () => {
@@ -373,20 +373,17 @@
     if (isFollowing && !releasePosition && isOther) scrollToEnd();
     updateBehind();
   };
-  const sizeChanged = () => {
+  const sizeObserver = new ResizeObserver(() => {
     const isOther = box.clientWidth !== width;
     width = box.clientWidth;
     if (isFollowing && !releasePosition) scrollToEnd();
     else if (isOther && anchor?.element.isConnected) box.scrollTop += offsetInLog(anchor.element) - anchor.from;
     height = box.scrollHeight;
     updateBehind();
-  };
-  const sizeObserver = new ResizeObserver(sizeChanged);
+  });
   box.setAttribute("aria-label", aivista.translate("thread"));
-  box.addEventListener("scroll", onScroll, { passive: true });
   for (const one of [box, list]) sizeObserver.observe(one);
-  addEventListener("aivista-patched", contentChanged);
-  contentChanged();
+  onPatched(contentChanged);
   if ("live" in list.dataset) openStream(shown);
 
   // ---- the button back to the end, and an opened conversation: it shows its newest turn
