@@ -78,9 +78,8 @@ class Caps(Value):
 @settings.action
 async def open(at: Context) -> Reply:
     """Show the settings as they are now."""
-    is_operator = at.visitor.owner == OPERATOR
     shown = at.fragment("settings", "settings/dialog.html", **_key(at), **await _around(at))
-    return Reply(patches=(shown,), events={"settings-opened": is_operator})
+    return Reply(patches=(shown,), events={"settings-opened": at.visitor.owner == OPERATOR})
 
 
 @settings.action
