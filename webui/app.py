@@ -6,13 +6,14 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
@@ -114,8 +115,9 @@ class Server:
         self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
         self._way_in = AccessPolicy(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
         is_kept = deployment is None or deployment.is_kept
-        page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
-        self._page, self._screen = page.blocks, page.screen
+        self._page, self._screen = build_page(
+            lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept
+        )
 
     def start(self) -> str:
         """Serve the page and return its local address.
@@ -241,27 +243,38 @@ class Server:
         Meanwhile the studio reports that it is closing and takes no new turns. Once `hurried` is set, it waits no
         longer.
         """
-        server = getattr(self._page, "server", None)
-        if server is None or self._loop is None or not self._loop.is_running():
+        server, loop, grace_s = getattr(self._page, "server", None), self._loop, self._settings.grace_s
+        if server is None or loop is None or not loop.is_running():
             return
-        ending = Shutdown(self._studio, self._close_studio, self._loop, server)
-        ending.finish_turns(self._settings.grace_s, hurried or threading.Event())
-        self._close_tunnels()
+        run = partial(_run_on, loop, server.thread)
+        # First the turns: the studio refuses new ones, and the server keeps answering.
+        finishing = run(self._studio.wind_down(grace_s), grace_s + _STUDIO_S, hurried)
+        if not finishing.done():
+            # Cancelling a turn makes it record itself on its way out.
+            finishing.cancel()
+            run(self._studio.wind_down(0), _STUDIO_S)
+        if self.share_url is not None:
+            tunneling: Any = import_module("gradio.tunneling")
+            for tunnel in tunneling.CURRENT_TUNNELS:
+                tunnel.kill()
         # Ending the loop cancels the server's own tasks, which it would log as errors.
         _silence_server_log()
-        ending.end_streams(self._page.app.stop_event)
-        ending.close_studio()
+        # Then the streams: new connections are refused, and open ones have a moment to send their last events. An open
+        # page keeps an endless stream, which the event ends. When the last stream has ended, the server closes the
+        # studio by itself.
+        loop.call_soon_threadsafe(self._page.app.stop_event.set)
+        server.should_exit = True
+        server.thread.join(timeout=_STREAMS_S)
+        # Then the studio, and the streams that are still open are cut.
+        if server.thread.is_alive():
+            run(self._close_studio(), _STUDIO_S)
+        server.force_exit = True
+        server.thread.join(timeout=_THREAD_S)
 
     async def _close_studio(self) -> None:
+        """Close the studio once, whoever calls this first: `close`, or the server at its end."""
         async with self._closing:
             await self._open.aclose()
-
-    def _close_tunnels(self) -> None:
-        if self.share_url is None:
-            return
-        tunneling: Any = import_module("gradio.tunneling")
-        for tunnel in tunneling.CURRENT_TUNNELS:
-            tunnel.kill()
 
 
 def _wait_for_server() -> None:
@@ -284,59 +297,17 @@ def _silence_server_log() -> None:
     logging.getLogger("uvicorn.error").disabled = True
 
 
-# Shutdown of a studio served by a thread: first its turns, then its streams, then the rest
-
-
-class ServerThread(Protocol):
-    """The part of Gradio's server that is used here: uvicorn in a thread."""
-
-    should_exit: bool
-    force_exit: bool
-    thread: threading.Thread
-
-
-@dataclass(frozen=True)
-class Shutdown:
-    """Shuts down what is served on `loop`. `close` is run on the loop and closes the studio once, whoever calls it."""
-
-    studio: Studio
-    close: Callable[[], Coroutine[Any, Any, None]]
-    loop: asyncio.AbstractEventLoop
-    server: ServerThread
-
-    def finish_turns(self, grace_s: float, hurried: threading.Event) -> None:
-        """Refuse new turns, wait for running ones until the time is over or `hurried` is set, and record the rest.
-        The server keeps answering."""
-        finishing = self._begun(self.studio.wind_down(grace_s))
-        self._wait(finishing, grace_s + _STUDIO_S, hurried)
-        if not finishing.done():
-            # Cancelling a turn makes it record itself on its way out.
-            finishing.cancel()
-            self._wait(self._begun(self.studio.wind_down(0)), _STUDIO_S)
-
-    def end_streams(self, stop_event: asyncio.Event) -> None:
-        """Refuse new connections, and give open ones a moment to send their last events.
-
-        An open page keeps an endless stream, which `stop_event` ends. When the last stream has ended, the server closes
-        the studio by itself.
-        """
-        self.loop.call_soon_threadsafe(stop_event.set)
-        self.server.should_exit = True
-        self.server.thread.join(timeout=_STREAMS_S)
-
-    def close_studio(self) -> None:
-        """Close the studio, and cut the streams that are still open."""
-        if self.server.thread.is_alive():
-            self._wait(self._begun(self.close()), _STUDIO_S)
-        self.server.force_exit = True
-        self.server.thread.join(timeout=_THREAD_S)
-
-    def _begun(self, work: Coroutine[Any, Any, None]) -> Future[None]:
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
-
-    def _wait(self, work: Future[None], most_s: float, hurried: threading.Event | None = None) -> None:
-        """Wait for work on the loop. If the loop's thread has ended, the work never completes."""
-        until = time.monotonic() + most_s
-        while self.server.thread.is_alive() and time.monotonic() < until:
-            if wait([work], _GLANCE_S).done or (hurried is not None and hurried.is_set()):
-                return
+def _run_on(
+    loop: asyncio.AbstractEventLoop,
+    thread: threading.Thread,
+    work: Coroutine[Any, Any, None],
+    most_s: float,
+    hurried: threading.Event | None = None,
+) -> Future[None]:
+    """Run work on the loop of another thread, and wait until it is done, the time is over, or `hurried` is set. If the
+    thread has ended, the work never completes."""
+    begun, until = asyncio.run_coroutine_threadsafe(work, loop), time.monotonic() + most_s
+    while thread.is_alive() and time.monotonic() < until:
+        if wait([begun], _GLANCE_S).done or (hurried is not None and hurried.is_set()):
+            break
+    return begun

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 import orjson
@@ -34,15 +34,11 @@ _QUIET: dict[str, Any] = {
 TURNS_AT_ONCE = 64
 
 
-class Page(NamedTuple):
-    """The page: Gradio's app, and the screen that fills it and answers its actions."""
-
-    blocks: gr.Blocks
-    screen: Screen
-
-
-def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool = True) -> Page:
-    """Return the page. `studio` is called when a handler runs, not before.
+def build_page(
+    studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool
+) -> tuple[gr.Blocks, Screen]:
+    """Return the page: Gradio's app, and the screen that fills it and answers its actions. `studio` is called when a
+    handler runs, not before.
 
     Without `is_kept` the page says that everything is gone when the studio restarts.
     """
@@ -50,7 +46,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         screen, composer = Screen(studio, sessions, is_kept), build_composer(catalogue)
         _wire(screen, composer, build_editor(), blocks)
         add_chat_endpoint(screen, composer, TURNS_AT_ONCE)
-    return Page(blocks, screen)
+    return blocks, screen
 
 
 def _wire(screen: Screen, composer: Composer, editor: gr.Code, blocks: gr.Blocks) -> None:

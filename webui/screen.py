@@ -178,9 +178,12 @@ class Screen:
         }
 
     def next_target(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
-        """Return the line that names the picture which the next prompt changes."""
-        view = self.view(visitor, conversation.id if conversation else "")
-        return {"ctx-next": composer.next_target_html(view, conversation)}
+        """Return the line that names the picture which the next prompt changes when nothing is marked; empty without a
+        picture."""
+        handle = conversation.edit_target if conversation is not None else None
+        if conversation is None or handle is None:
+            return {"ctx-next": ""}
+        return {"ctx-next": self.view(visitor, conversation.id).render("composer/next.html", handle=handle)}
 
     async def _welcome(self, visitor: Visitor) -> str:
         # Only the operator can do anything about it.
@@ -273,8 +276,10 @@ class Screen:
     def context(
         self, view: View, editing: str, references: tuple[str, ...], roles: Mapping[str, ReferenceRole] | None = None
     ) -> Updates:
-        """Return the line that shows what the next message works on. The page's state is read from it as well."""
-        return {"ctx": composer.context_html(view, editing, references, roles)}
+        """Return the line that shows what the next message works on; with NO_PICTURE for `editing`, it makes a new
+        picture. The page's state is read from it as well."""
+        values = {"editing": editing, "references": references, "roles": roles or {}, "all_roles": list(ReferenceRole)}
+        return {"ctx": view.render("composer/context.html", **values)}
 
     def wording(self, text: str) -> Updates:
         """Return text for the composer; an empty one changes nothing."""

@@ -30,7 +30,7 @@ def parts() -> list[tuple[str, bool]]:
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home))
         sessions = open_sessions(settings, is_shared=False, language=None)
-        page = build_page(lambda: Studio(settings), load_catalogue(), sessions).blocks
+        page, _ = build_page(lambda: Studio(settings), load_catalogue(), sessions, is_kept=True)
     kinds = ((type(block).__name__, bool(getattr(block, "visible", True))) for block in page.blocks.values())
     return [(kind, is_shown) for kind, is_shown in kinds if kind not in _HOLDERS]
 

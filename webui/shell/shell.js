@@ -215,14 +215,13 @@ const onSend = then => {
   // ---- the dialog of keys: its switch, and the names of keys on a Mac
   addEventListener("change", event => { if (event.target.id === "keys-single") store(STORAGE_KEY, event.target.checked ? "on" : "off"); });
   const MAC = { Ctrl: "⌘", Alt: "⌥", Shift: "⇧" };
-  const fillDialog = () => {
+  addEventListener("aivista-patched", () => {
     const single = $("#keys-single");
     if (!single || single.dataset.settled) return;
     single.dataset.settled = "";
     single.checked = areSingleKeysOn();
     if (isMac) for (const key of all("#keys kbd b")) key.textContent = MAC[key.textContent] ?? key.textContent;
-  };
-  addEventListener("aivista-patched", fillDialog);
+  });
 
   aivista.keys = { is, find, usesKey, walk, onEscape, isTyping, isMac };
 }
@@ -513,7 +512,7 @@ const onSend = then => {
     const text = [...new Set(parts)].filter(Boolean).join(" ");
     return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
   };
-  const check = () => {
+  setInterval(() => {
     const sentenceLine = $("span", liveLine()), open = conversation();
     // The user reads an opened conversation by themselves.
     if (open !== lastConversation && !(isLive && sentenceLine)) { lastConversation = open; isLive = Boolean(sentenceLine); return; }
@@ -521,15 +520,14 @@ const onSend = then => {
     isLive = Boolean(sentenceLine);
     sentence = sentenceLine?.textContent.trim() || "";
     if (sentence && sentence !== announced && performance.now() - announcedAt > REST_MS) announce(sentence);
-  };
-  setInterval(check, 500);
+  }, 500);
 }
 
 // The texts of scripts in the visitor's language, and Gradio's own English texts replaced (shell/document.py).
 {
   const LABEL_ATTRIBUTES = ["aria-label", "title"], LABELLED = "[aria-label], [title]", NOTICES = ".toast-body";
   const tables = Object.fromEntries(["script", "names", "parts"].map(name => [name, JSON.parse($("#words").dataset[name])]));
-  const translate = (key, values = {}) => formatText(tables.script[key] ?? "", values);
+  aivista.translate = (key, values = {}) => formatText(tables.script[key] ?? "", values);
 
   // ---- Gradio's own: control names by their whole text, notices also by a part of it
   const translatedName = text => tables.names[text.trim()];
@@ -562,8 +560,6 @@ const onSend = then => {
       else for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE && node.isConnected) translateAll(node);
     }
   }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["aria-label"] });
-
-  aivista.translate = translate;
 }
 
 // The page is ready (`data-ready` on the root) once Gradio has drawn the box, and the requested conversation is open. A
@@ -705,13 +701,12 @@ const onSend = then => {
     bell.hidden = !canNotify();
     setAttribute(bell, "aria-checked", String(isOn()));
   };
-  const toggleBell = async () => {
+  on("click", "#bell", async () => {
     if (isOn()) { setBell(false); showNote(aivista.translate("bell_off")); return; }
     const answer = Notification.permission === "default" ? await Notification.requestPermission() : Notification.permission;
     setBell(answer === "granted");
     showNote(answer === "granted" ? aivista.translate("bell_on") : aivista.translate("bell_blocked"));
-  };
-  on("click", "#bell", toggleBell);
+  });
 
   aivista.pageTitle = pageTitle;
 }

@@ -10,9 +10,8 @@
       if (isNow) one.removeAttribute("tabindex"); else one.tabIndex = -1;
     }
   };
-  const columns = sheet => getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
   const targetFrame = (sheet, frame, way) => {
-    const list = frames(sheet), at = list.indexOf(frame), across = columns(sheet);
+    const list = frames(sheet), at = list.indexOf(frame), across = getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
     const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: list.length - 1 }[way];
     return to === undefined ? undefined : list[to] || frame;
   };
@@ -123,10 +122,6 @@
     const button = $("[data-act=theme]"), label = button?.getAttribute("data-" + chosen);
     if (label && button.title !== label) { button.title = label; button.setAttribute("aria-label", label); }
   };
-  const nextTheme = () => {
-    store("aivista-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
-    applyTheme();
-  };
   systemDark.addEventListener("change", applyTheme);
   addEventListener("aivista-theme", applyTheme);
 
@@ -136,7 +131,6 @@
     document.cookie = `${name}=${value}; path=${new URL(document.baseURI).pathname}; max-age=31536000; ${site}`;
     return document.cookie.includes(`${name}=${value}`);
   };
-  const setLanguage = language => { setCookie("aivista_lang", language); location.reload(); };
   // Visitors are identified by a cookie: where the browser keeps none, the first page says so.
   root.toggleAttribute("data-no-cookie", !setCookie("aivista_kept", "1"));
 
@@ -144,8 +138,8 @@
   const acts = {
     rail: () => root.toggleAttribute(isNarrow() ? "data-rail-open" : "data-rail-hidden"),
     stage: () => root.toggleAttribute("data-stage"),
-    theme: nextTheme,
-    language: button => setLanguage(button.dataset.arg),
+    theme: () => { store("aivista-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]); applyTheme(); },
+    language: button => { setCookie("aivista_lang", button.dataset.arg); location.reload(); },
     settings: () => { root.removeAttribute("data-rail-open"); dialogs.open("settings"); },
     sign_in: () => window.top === window ? location.assign("account/sign-in") : window.open("account/sign-in", "_blank", "noopener"),
     settings_close: () => dialogs.close("settings"),
@@ -202,7 +196,7 @@
   // ---- the seconds of a running turn count on between two updates
   const LATE = 1.5;
   let clock = { element: null, from: 0, at: 0 };
-  const updateSeconds = () => {
+  setInterval(() => {
     const time = $("time", liveLine());
     if (!time) { clock = { element: null, from: 0, at: 0 }; return; }
     const from = Number(time.dataset.s);
@@ -211,8 +205,7 @@
     setText(time, text);
     const usual = $("[data-late]", liveLine());
     if (usual && parseInt(text, 10) > usual.dataset.usual * LATE) setText(usual, usual.dataset.late);
-  };
-  setInterval(updateSeconds, 250);
+  }, 250);
 
   // ---- effects of what Python rendered (title, language) and of what Gradio drew (names for screen readers)
   onPatched(() => {

@@ -1,4 +1,4 @@
-"""The composer: prompt and pictures, the line of what the turn works on, and the settings that the model accepts."""
+"""The composer: prompt and pictures, and the settings that the model accepts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from pydantic import ValidationError
 from agent import (
     MAX_NEGATIVE_CHARACTERS,
     Catalogue,
-    Conversation,
     ModelEntry,
     ModelRole,
     RecipeSettings,
     ReferenceMode,
-    ReferenceRole,
     TurnSettings,
     Value,
 )
 from webui.shell.templates import render
-from webui.view import IMAGE_MODEL_ROLES, View
+from webui.view import IMAGE_MODEL_ROLES
 from webui.words import Words
 
 AUTO = "auto"
@@ -281,21 +279,6 @@ def models_html(words: Words, setting: str, values: Sequence[str], prices: Mappi
     """Return models as buttons, each with a sentence and, where it is known, its price (by `setting:value`)."""
     models = [(value, words(f"composer.{setting}_{value}")) for value in values]
     return render("composer/models.html", words, setting=setting, models=models, prices=prices)
-
-
-def context_html(
-    view: View, editing: str, references: Sequence[str], roles: Mapping[str, ReferenceRole] | None = None
-) -> Markup:
-    """Return the line of what the next message works on; with NO_PICTURE for `editing`, it makes a new picture."""
-    given, every = roles or {}, list(ReferenceRole)
-    return view.render("composer/context.html", editing=editing, references=references, roles=given, all_roles=every)
-
-
-def next_target_html(view: View, conversation: Conversation | None) -> Markup:
-    """Return the line that names the picture which the next prompt changes when nothing is marked; empty without a
-    picture."""
-    handle = conversation.edit_target if conversation is not None else None
-    return view.render("composer/next.html", handle=handle) if handle is not None else Markup()
 
 
 def model_name(words: Words, value: str) -> str:

@@ -96,6 +96,7 @@
   };
   // The tick of the chosen option is in the same element as its name.
   const optionName = option => option.querySelector("b")?.textContent || option.getAttribute("aria-label") || option.textContent.replace("✓", "").trim();
+  const isDisabled = option => option?.getAttribute("aria-disabled") === "true";
   let hasLimits = false;
   const markLimits = () => {
     const now = limits();
@@ -105,12 +106,11 @@
       const reasons = now[chip] || {};
       for (const option of all(`${place} li[role=option], .models [data-setting=${chip}]`)) {
         const why = reasons[optionName(option)];
-        if (Boolean(why) === (option.getAttribute("aria-disabled") === "true")) continue;
+        if (Boolean(why) === isDisabled(option)) continue;
         if (why) { option.setAttribute("aria-disabled", "true"); option.title = why; } else { option.removeAttribute("aria-disabled"); option.removeAttribute("title"); }
       }
     }
   };
-  const isDisabled = option => option?.getAttribute("aria-disabled") === "true";
   const stopEvent = event => { event.preventDefault(); event.stopImmediatePropagation(); };
   on("mousedown pointerdown click", "#setup :is(li[role=option], .models button)", (option, event) => { if (isDisabled(option)) stopEvent(event); }, true);
   // Enter takes the option that looks active: Gradio's own state runs ahead of the page, and outlives a closed menu.
@@ -197,7 +197,7 @@
   // ---- prompt expansion: requested, shown, accepted, undone; only the answer to the newest request counts
   let pendingExpansion = null, textBefore = null;
   // The live region exists from the start: screen readers skip a region that appears together with its text.
-  const liveRegion = createElement("div", { id: "expanded-heard", role: "status", className: "sr" });
+  const liveRegion = document.body.appendChild(createElement("div", { id: "expanded-heard", role: "status", className: "sr" }));
   const announce = text => { liveRegion.textContent = text || ""; };
   const panel = () => $("#expanded .expanded");
   const waiting = () => $("#composer .expanded-wait");
@@ -221,14 +221,6 @@
     announce(panel().dataset.heard);
     $(".words", panel())?.scrollTo(0, 0);
   };
-  const acceptExpansion = () => {
-    const found = panel();
-    textBefore = area().value;
-    insertText(found.dataset.text);
-    setState("taken");
-    announce($(".took span", found)?.textContent);
-  };
-  const undoExpansion = () => { const text = textBefore; closeExpansion(); if (text !== null) insertText(text); };
   onSend(closeExpansion);
   // The expansion belongs to one conversation.
   addEventListener("aivista-opened", event => { if (event.detail.isOther) closeExpansion(); });
@@ -252,14 +244,8 @@
   const MENUS = "#setup, #presets";
   const closeMenus = () => { for (const menu of all(MENUS)) if (menu.matches(":popover-open")) menu.hidePopover(); };
   addEventListener("toggle", event => {
-    if (!event.target.matches?.(MENUS) || event.newState !== "closed") return;
-    const opener = $(`[data-aid=${event.target.id}]`);
-    opener?.setAttribute("aria-expanded", "false");
+    if (event.target.matches?.(MENUS) && event.newState === "closed") $(`[data-aid=${event.target.id}]`)?.setAttribute("aria-expanded", "false");
   }, true);
-  const setup = button => {
-    openMenu($("#setup"), button);
-    if ($("#setup").matches(":popover-open")) $("#setup").focus();
-  };
   // Each group of choices gets its own name, so that the browser does not treat them as one radio group.
   on("keydown", "#setup fieldset", (group, event) => {
     const choices = all("input[type=radio]", group), to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
@@ -274,25 +260,29 @@
 
   const acts = {
     expand: () => { closeMenus(); expand(); },
-    setup,
+    setup: button => { openMenu($("#setup"), button); if ($("#setup").matches(":popover-open")) $("#setup").focus(); },
     set: button => aivista.shell.act("page.set", { arg: `${button.dataset.setting} ${button.dataset.value}` }),
     reset: () => { aivista.shell.act("page.reset"); area()?.focus(); },
     prompts: () => { closeMenus(); aivista.prompts?.open(); },
-    take_expanded: acceptExpansion,
+    take_expanded: () => {
+      const found = panel();
+      textBefore = area().value;
+      insertText(found.dataset.text);
+      setState("taken");
+      announce($(".took span", found)?.textContent);
+    },
     close_expanded: () => { closeExpansion(); area()?.focus(); },
-    undo_expanded: undoExpansion,
+    undo_expanded: () => { const text = textBefore; closeExpansion(); if (text !== null) insertText(text); },
   };
   on("click", "[data-aid]", button => acts[button.dataset.aid]?.(button));
 
   // The price of expanding a prompt depends on the chosen text model.
-  const updateExpandPrice = values => {
+  aivista.chips.onChange(values => {
     for (const button of all("[data-aid=expand][data-flash]")) {
       setAttribute(button, "title", `${button.dataset.label} · ${button.dataset[values.text_model] || button.dataset.flash}`);
     }
-  };
-  aivista.chips.onChange(updateExpandPrice);
+  });
 
-  document.body.append(liveRegion);
   aivista.aids = { insertText, openMenu, placeMenu, closeMenus };
 }
 
@@ -311,13 +301,13 @@
     }
     return patches.some(patch => patch.id === "presets-rows") && !$("#presets .said.bad");
   };
-  const show = async () => {
+  on("click", "[data-aid=presets]", async () => {
     if (menu()?.matches(":popover-open")) { menu().hidePopover(); return; }
     await act("show", { is_begun: Boolean(menu()) });
     if (!menu()) return;
     aids.openMenu(menu(), opener());
     menu().focus();
-  };
+  });
   const rename = (line, typed) => {
     if (!line || $("input", line)) return;
     const { id, name } = line.dataset, button = $("[data-preset=rename]", line);
@@ -336,13 +326,12 @@
     if (name && await act("save", { name, settings: aivista.chips.values })) form.reset();
   });
   const acts = {
-    use: line => { aivista.shell.act("page.use_preset", { arg: line.dataset.id }); aids.closeMenus(); $("#box textarea")?.focus(); },
+    use: line => { shell.act("page.use_preset", { arg: line.dataset.id }); aids.closeMenus(); $("#box textarea")?.focus(); },
     rename: line => rename(line, line.dataset.name),
     delete: line => act("delete", { id: line.dataset.id }),
     undo: (_, { args }) => act("restore", JSON.parse(args)),
   };
   on("click", "[data-preset]", button => acts[button.dataset.preset](button.closest("li"), button.dataset));
-  on("click", "[data-aid=presets]", show);
 }
 
 // The prompt gallery: search, groups, and the user's own prompts; a click puts a prompt into the box and selects its
@@ -365,12 +354,6 @@
     });
     $(".prm-grid", section).replaceChildren(...rows);
     $(".prm-own-none", section).hidden = rows.length > 0;
-  };
-  const star = button => {
-    const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = readStoredTexts(STARRED);
-    const isOn = starred.includes(text);
-    store(STARRED, JSON.stringify(isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED)));
-    button.setAttribute("aria-pressed", String(!isOn));
   };
 
   // ---- what is shown: a group, or all prompts that contain every word
@@ -407,7 +390,12 @@
       const blank = button.dataset.blank?.split(",").map(Number);
       aivista.aids?.insertText(button.dataset.text, blank);
     },
-    star_prompt: star,
+    star_prompt: button => {
+      const text = $(".prm", button.parentElement).dataset.text.slice(0, LONGEST), starred = readStoredTexts(STARRED);
+      const isOn = starred.includes(text);
+      store(STARRED, JSON.stringify(isOn ? starred.filter(one => one !== text) : [text, ...starred].slice(0, MOST_STARRED)));
+      button.setAttribute("aria-pressed", String(!isOn));
+    },
   };
   on("click", "#prompts [data-aid]", button => acts[button.dataset.aid]?.(button));
   aivista.prompts = { open };

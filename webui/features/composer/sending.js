@@ -4,7 +4,6 @@
   const AT_ONCE = 3, ROW_DELAY_MS = 250, MESSAGE_MS = 12000, ARRIVAL_MS = 25, ARRIVAL_TRIES = 120;
   const template = () => $("#tpl-upload");
   const limit = () => Number(template()?.dataset.most) || 20;  // megabytes
-  const size = bytes => bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.max(1, Math.round(bytes / 1e3))} kB`;
   const isPicture = file => file.type.startsWith("image/") || /\.(heic|heif|avif)$/i.test(file.name);
 
   const uploadList = () => {
@@ -38,7 +37,7 @@
     $("button", row).addEventListener("click", cancel);
     bar.setAttribute("aria-label", formatText(bar.getAttribute("aria-label"), { name: file.name }));
     bar.value = 0;
-    at.textContent = size(file.size);
+    at.textContent = file.size >= 1e6 ? `${(file.size / 1e6).toFixed(1)} MB` : `${Math.max(1, Math.round(file.size / 1e3))} kB`;
     const late = setTimeout(() => uploadList().append(row), ROW_DELAY_MS);
     return {
       at: share => {
@@ -116,7 +115,6 @@
   const ownDrops = new WeakSet();
 
   // ---- in
-  const accepted = files => files.filter(aivista.uploads.accepts);
   const addToBox = files => {
     const area = $("#box textarea"), dataTransfer = new DataTransfer();
     if (!area || !files.length) return;
@@ -125,7 +123,7 @@
     ownDrops.add(drop);
     area.dispatchEvent(drop);
   };
-  const addFiles = files => { addToBox(accepted(files)); focusComposer(); };
+  const addFiles = files => { addToBox(files.filter(aivista.uploads.accepts)); focusComposer(); };
 
   aivista.drops = { addToBox };
 
@@ -166,7 +164,7 @@
   for (const name of ["dragenter", "dragover"]) addEventListener(name, event => {
     if (!hasFiles(event)) return;
     event.preventDefault();
-    if (event.dataTransfer) event.dataTransfer.dropEffect = isBlocked() ? "none" : "copy";
+    event.dataTransfer.dropEffect = isBlocked() ? "none" : "copy";
     show(event);
   }, true);
   addEventListener("dragleave", event => { if (!event.relatedTarget) hide(); }, true);
@@ -196,7 +194,6 @@
 {
   const STEP_MS = 20, MOST_STEPS = 200;
   const stashed = new Map();  // URLs of its pictures, by conversation
-  const thumbnails = () => all("#box .thumbnail-item");
   let moves = 0;
 
   // One at a time: the list is redrawn after each.
@@ -208,7 +205,7 @@
   };
   const stash = conversation => {
     moves += 1;
-    const addresses = thumbnails().map(one => one.querySelector("img")?.src).filter(Boolean);
+    const addresses = all("#box .thumbnail-item").map(one => one.querySelector("img")?.src).filter(Boolean);
     if (addresses.length) stashed.set(conversation, addresses); else stashed.delete(conversation);
     clear();
   };
@@ -286,14 +283,13 @@
   // ---- accepted: the message leaves the composer and is kept until its turn is over; text typed after it stays, and
   // so does a file that arrived meanwhile
   let unfinished = [];
-  const setPainted = fields => emit("painted", fields);
   const accepted = (sent, [message, fields]) => {
     if (pending?.id !== sent.id) return;
     pending = null;
     const { mask, expand, editing, references } = JSON.parse(fields), { id, from, stamp } = sent;
     unfinished = [...unfinished, { id, from, stamp, message, mask, expand, editing, references }].slice(-MOST_KEPT);
     // The mask first: a file that is removed by itself takes its mask along.
-    if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) setPainted({ mask: "", expand: "" });
+    if ((mask || expand) && $("#mask").value === mask && $("#expand").value === expand) emit("painted", { mask: "", expand: "" });
     if (text().startsWith(sent.text)) aivista.drafts.setPrompt(text().slice(sent.text.length));
     takenText = sent.text;
     if (sent.files && files() === sent.files) aivista.shell.setInputs({ box: { value: { text: text(), files: [] } } });
@@ -309,7 +305,7 @@
   const returnMessage = ({ message: { text: words, files: paths }, mask, expand }) => {
     const current = text(), isFree = (!current && !files()) || (current === words && all("#box .thumbnail-item").length === paths.length);
     const isUnpainted = ["", mask].includes($("#mask").value) && ["", expand].includes($("#expand").value);
-    if (isUnpainted && (mask || expand)) setPainted({ mask, expand });
+    if (isUnpainted && (mask || expand)) emit("painted", { mask, expand });
     if (isFree && (words || paths.length)) aivista.shell.setInputs({ box: { value: { text: words, files: paths.map(one => ({ ...one, url: new URL(`gradio_api/file=${one.path}`, document.baseURI).href })) } } });
   };
   const turnOver = (request, how) => {
@@ -359,7 +355,7 @@
   // ---- storage
   const read = where => { try { return JSON.parse(readStored(PREFIX + where)); } catch { return null; } };
   const forget = where => { try { localStorage.removeItem(PREFIX + where); } catch { /* nothing is kept here */ } };
-  const write = (where, draft) => store(PREFIX + where, JSON.stringify(draft));
+  const write = (where, draft) => store(PREFIX + where, JSON.stringify({ ...draft, at: Date.now() }));
   const sweep = () => {
     try {
       const names = Object.keys(localStorage).filter(name => name.startsWith(PREFIX));
@@ -390,7 +386,7 @@
     const draft = currentDraft(), serialized = JSON.stringify(draft);
     if (serialized === lastSaved) return;
     lastSaved = serialized;
-    if (draft) write(where, { ...draft, at: Date.now() }); else forget(where);
+    if (draft) write(where, draft); else forget(where);
   };
 
   // ---- into the composer
@@ -444,7 +440,7 @@
     carriedUntil = 0;
     if (goesAlong) { isMoving = false; lastSaved = ""; forget(from); return; }
     const draft = wasLeft ? null : JSON.parse(lastSaved || "null"), left = from && !wasLeft ? text() : "";
-    if (from && draft) write(from, { ...draft, at: Date.now() });
+    if (from && draft) write(from, draft);
     lastSaved = "";
     const settled = () => {
       if (move !== moves) return;

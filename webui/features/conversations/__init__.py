@@ -282,19 +282,20 @@ def export_routes(
     """
     most = (limits or ArchiveLimits()).archive_bytes
 
-    def room_for(visitor: Visitor) -> _Room:
-        if not sessions.is_shared or visitor.owner == OPERATOR:
-            return _Room(most, 0, free_bytes)
-        return _Room(min(most, _MOST_BYTES_OF_VISITOR), _RESERVE_BYTES, free_bytes)
-
     async def export(request: Request, visitor: Visitor) -> Response:
         made = await _made(studio(), request, visitor.owner, visitor.words)
         return TemporaryFile(made.path, _TYPES[made.path.suffix], made.name)
 
     async def take_in(request: Request, visitor: Visitor) -> Response:
-        report = await _taken_in(studio(), request, visitor.owner, room_for(visitor))
-        newest = report.conversations[-1].id if report.conversations else ""
-        return _answer(_import_summary(visitor.words, report), 200, conversation=newest)
+        room = _Room(most, 0, free_bytes)
+        if sessions.is_shared and visitor.owner != OPERATOR:
+            room = _Room(min(most, _MOST_BYTES_OF_VISITOR), _RESERVE_BYTES, free_bytes)
+        report = await _taken_in(studio(), request, visitor.owner, room)
+        words, count = visitor.words, len(report.conversations)
+        text = words.counted("conversations.imported", count) if count else words("conversations.imported_none")
+        if report.lost_count:
+            text = words("conversations.lost", text=text, count=report.lost_count)
+        return _answer(text, 200, conversation=report.conversations[-1].id if count else "")
 
     def asking(request: Request) -> Visitor | None:
         # A media type that no form of another site can send without a preflight request.
@@ -378,12 +379,6 @@ async def _pieces(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:
 def _new_file(folder: Path) -> BinaryIO:
     make_private_folder(folder)
     return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
-
-
-def _import_summary(words: Words, report: ImportReport) -> str:
-    count = len(report.conversations)
-    text = words.counted("conversations.imported", count) if count else words("conversations.imported_none")
-    return words("conversations.lost", text=text, count=report.lost_count) if report.lost_count else text
 
 
 def _answer(text: str, status: int, code: str = "", *, conversation: str = "") -> Response:

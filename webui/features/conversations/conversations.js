@@ -13,11 +13,6 @@
   // ---- the list follows events, except while a name is being typed in it
   let isStale = false;
   const refresh = () => { if (naming) { isStale = true; return; } isStale = false; showList(); };
-  const markOpen = () => {
-    for (const row of all("#rail-rows [data-act=open]")) {
-      if (row.dataset.arg === conversation()) setAttribute(row, "aria-current", "page"); else row.removeAttribute("aria-current");
-    }
-  };
 
   // ---- search
   const field = () => $("#rail-find");
@@ -85,8 +80,11 @@
   addEventListener("aivista-open", event => openConversation(event.detail));
 
   // ---- files: export through an iframe, where a refusal can be read; import as the body of a request
-  const messages = () => { aivista.shell.expandTemplate($("#rail-menus")); return $("#menu-library").dataset; };
-  const importFile = async file => {
+  const messages = () => { shell.expandTemplate($("#rail-menus")); return $("#menu-library").dataset; };
+  on("change", "#import-file", async input => {
+    const [file] = input.files;
+    input.value = "";
+    if (!file) return;
     shell.showToast(messages().importing, { stays: true });
     let answer = null;
     try {
@@ -96,11 +94,6 @@
     shell.showToast(answer.text, { isProblem: !answer.isDone });
     refresh();
     if (answer.conversation) openConversation(answer.conversation);
-  };
-  on("change", "#import-file", input => {
-    const [file] = input.files;
-    input.value = "";
-    if (file) importFile(file);
   });
   addEventListener("load", event => {
     if (event.target.id !== "aivista-save") return;
@@ -184,21 +177,22 @@
   const nearEnd = new IntersectionObserver(seen => {
     if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();
   });
-  const update = () => {
+  onPatched(() => {
     const open = conversation();
     setText($(".rail-find kbd"), keys.isMac ? "⌘K" : "Ctrl K");
     if (open && open !== shownConversation) {
       shownConversation = open;
       if (open !== "new") setTimeout(() => { if (conversation() === open && !placeOf(open, false)) refresh(); }, NEW_ROW_MS);
     }
-    markOpen();
+    for (const row of all("#rail-rows [data-act=open]")) {
+      if (row.dataset.arg === open) setAttribute(row, "aria-current", "page"); else row.removeAttribute("aria-current");
+    }
     const rows = all("#rail-rows li"), more = $("#rail-rows [data-rail=more]");
     if (sinceMore && rows.length > sinceMore) {
       if (document.activeElement === document.body || document.activeElement === more) $("[data-act=open]", rows[sinceMore])?.focus({ preventScroll: true });
       sinceMore = 0;
     }
     if (more !== watched) { nearEnd.disconnect(); watched = more; if (more) nearEnd.observe(more); }
-  };
-  onPatched(update);
+  });
   addEventListener("aivista-listed", refresh);
 }

@@ -164,7 +164,7 @@
   };
   const create = async name => {
     const { files } = await act("create", () => ({ key: `fi-${++count}`, name }));
-    const file = Object.entries(files || {}).find(([key]) => key === `fi-${count}`)?.[1];
+    const file = files?.[`fi-${count}`];
     if (!file) return;
     current.focused = current.open = file.name;
     draw();
@@ -345,10 +345,6 @@
     if (hadKeys) find(current.focused)?.focus();
     if (isKept && wanted && wanted !== value && !wanted.endsWith("/")) await then(wanted);
   };
-  const beginNew = () => {
-    const now = find(current.focused), folder = now?.dataset.folder || (now ? folderOf(current.focused) : "");
-    askName("", folder ? `${folder}/` : "", create);
-  };
 
   // ---- the menu of a file or a folder
   const openMenu = row => {
@@ -368,7 +364,10 @@
 
   // ---- presses
   const acts = {
-    new: beginNew,
+    new: () => {
+      const now = find(current.focused), folder = now?.dataset.folder || (now ? folderOf(current.focused) : "");
+      askName("", folder ? `${folder}/` : "", create);
+    },
     upload: () => $(".fi-pick").click(),
     back: () => { saveState(); current.open = ""; draw(); },
     save: () => save(),

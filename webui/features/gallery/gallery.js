@@ -240,7 +240,6 @@
     aivista.tabs?.show("canvas", isByKey);
   };
   const open = (cell, isByKey) => toCanvas(cell, isHere(cell) ? shell.act("page.view", { arg: cell.dataset.handle }) : callWith("open", [cell]), isByKey);
-  const compare = list => { toCanvas(list[0], callWith("compare", list)); clearSelection(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { shell.showToast($("#gal-bar").dataset.most, { isProblem: true }); return; }
     if (!list.every(isHere)) aivista.drafts?.carryAlong();
@@ -275,7 +274,7 @@
       else open(cell, event.detail === 0);
     },
     similar: () => { const [{ dataset }] = selectedCells(); clearSelection(); gallery.similarTo(dataset.id, dataset.handle); },
-    compare: () => compare(selectedCells()),
+    compare: () => { const list = selectedCells(); toCanvas(list[0], callWith("compare", list)); clearSelection(); },
     reference: () => reference(selectedCells()),
     pack: () => pack(selectedCells()),
     pack_clean: () => pack(selectedCells(), true),

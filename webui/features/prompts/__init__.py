@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from agent import Value
 from webui.shell.actions import Context, Feature
@@ -57,11 +55,9 @@ def prompt_groups(language: str) -> tuple[PromptGroup, ...]:
     """Return the groups in order, in one of the page's languages."""
     book = tomllib.loads(resources.files("webui.features.prompts").joinpath("prompts.toml").read_text(encoding="utf-8"))
     field = "zh" if language.startswith("zh") else "en"
-    return tuple(_group(row, book["prompt"], field) for row in book["group"])
-
-
-def _group(row: Mapping[str, str], prompts: list[dict[str, Any]], field: str) -> PromptGroup:
-    own = tuple(
-        Prompt(group=row["id"], title=one[field][0], text=one[field][1]) for one in prompts if one["group"] == row["id"]
-    )
-    return PromptGroup(id=row["id"], name=row[field], icon=row["icon"], prompts=own)
+    groups = []
+    for row in book["group"]:
+        own = (one[field] for one in book["prompt"] if one["group"] == row["id"])
+        listed = tuple(Prompt(group=row["id"], title=title, text=text) for title, text in own)
+        groups.append(PromptGroup(id=row["id"], name=row[field], icon=row["icon"], prompts=listed))
+    return tuple(groups)

@@ -26,7 +26,6 @@ from agent import (
     Backups,
     ErrorInfo,
     KeyDiagnosis,
-    ModelEntry,
     ModelStanding,
     Preferences,
     ServerProblem,
@@ -79,9 +78,8 @@ class Caps(Value):
 @settings.action
 async def open(at: Context) -> Reply:
     """Show the settings as they are now."""
-    is_operator = at.visitor.owner == OPERATOR
     shown = at.fragment("settings", "settings/dialog.html", **_key(at), **await _around(at))
-    return Reply(patches=(shown,), events={"settings-opened": is_operator})
+    return Reply(patches=(shown,), events={"settings-opened": at.visitor.owner == OPERATOR})
 
 
 @settings.action
@@ -221,6 +219,8 @@ async def _around(at: Context) -> dict[str, Any]:
     servers = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
     kept = await studio.preferences.defaults(visitor.owner)
     backups = await asyncio.to_thread(Backups(studio.settings.home).all) if is_operator else ()
+    planner = at.screen.planner(visitor)
+    served = "sketch" if planner.is_sketch else "server" if planner.has_own_server else "gemini"
     return {
         "caps": await studio.preferences.of(visitor.owner),
         **_defaults(at, ChosenSettings.of(kept) if kept is not None else None),
@@ -231,7 +231,7 @@ async def _around(at: Context) -> dict[str, Any]:
         "visitors": _visitors(at) if is_operator else [],
         "lines": [_server(at.words, one) for one in servers],
         "version": program_version(),
-        "served": at.words(f"about.{_served(at.screen.planner(visitor))}"),
+        "served": at.words(f"about.{served}"),
     }
 
 
@@ -242,10 +242,6 @@ def _visitors(at: Context) -> list[str]:
         return [words("visitors.as_you" if kept.is_public else "visitors.none")]
     signed_in = [words("visitors.accounts")] if sessions.has_accounts else []
     return [words("visitors.others"), *signed_in, words("visitors.lent" if kept.lends_keys else "visitors.own_keys")]
-
-
-def _served(planner: ModelEntry) -> str:
-    return "sketch" if planner.is_sketch else "server" if planner.has_own_server else "gemini"
 
 
 def _bytes_below(folder: Path) -> int:

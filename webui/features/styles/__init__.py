@@ -304,11 +304,6 @@ def title_of(words: Words, style: Style) -> str:
     return style.name.zh if words.language == "zh-CN" and style.name.zh else style.title
 
 
-def family_of(style: Style) -> str:
-    """Return the family under which a style is listed: `mine` for one's own, empty for none."""
-    return MINE if style.is_own else next((tag for tag in style.tags if tag in FAMILIES), "")
-
-
 def family_name(words: Words, family: str) -> str:
     """Return the name of a family on the page."""
     if family == MINE:
@@ -339,7 +334,9 @@ def grouped(shown: Sequence[ListedStyle]) -> list[tuple[str, list[ListedStyle]]]
     """Return the styles by family, one's own first."""
     members: dict[str, list[ListedStyle]] = {family: [] for family in (MINE, *FAMILIES, "")}
     for one in shown:
-        members[family_of(one.style)].append(one)
+        style = one.style
+        family = MINE if style.is_own else next((tag for tag in style.tags if tag in FAMILIES), "")
+        members[family].append(one)
     return [(family, ones) for family, ones in members.items() if ones]
 
 

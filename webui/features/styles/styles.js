@@ -6,11 +6,9 @@
 
   const look = () => ({ query: ($("#sty-find")?.value || "").trim(), family });
   const find = (more = {}) => { clearTimeout(timer); timer = 0; return act("styles.find", { ...look(), ...more }, { isNewest: true }); };
-  const close = () => $("#sty-head [data-act=styles_close]")?.click();
-  const leave = () => { removeElement("sty-form"); $("#sty-list .sty-cards")?.focus(); };
   // Without a picture to repaint, the style goes into the box.
   const paint = ({ id, words }) => {
-    close();
+    $("#sty-head [data-act=styles_close]")?.click();
     root.removeAttribute("data-stage");
     if ($("#chat :is(.pic .frame:not(.pending), .refs img)")) { aivista.shell.act("page.try_style", { arg: id }); return; }
     aivista.aids.insertText(`${$("#box textarea").value.trimEnd()} ${words}`.trim());
@@ -23,7 +21,7 @@
     form: button => act("styles.form", { id: button.dataset.id || "" }),
     delete: button => act("styles.delete", { ...look(), id: button.dataset.id }),
     export: () => act("styles.export"),
-    cancel: leave,
+    cancel: () => { removeElement("sty-form"); $("#sty-list .sty-cards")?.focus(); },
   };
   on("click", "#styles [data-style]", button => acts[button.dataset.style](button));
   on("input compositionend", "#sty-find", (_, event) => { clearTimeout(timer); if (!event.isComposing) timer = setTimeout(find, PAUSE_MS); });

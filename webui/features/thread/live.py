@@ -72,13 +72,11 @@ class Painting:
 
     def with_review(self, handle: str, review: Review) -> Painting:
         """Return the painting with the review of one of its pictures."""
-        return replace(self, frames=tuple(_reviewed(frame, handle, review) for frame in self.frames))
-
-
-def _reviewed(frame: Picture | ErrorInfo | None, handle: str, review: Review) -> Picture | ErrorInfo | None:
-    if isinstance(frame, Picture) and frame.handle == handle:
-        return frame.model_copy(update={"review": review})
-    return frame
+        frames = (
+            one.model_copy(update={"review": review}) if isinstance(one, Picture) and one.handle == handle else one
+            for one in self.frames
+        )
+        return replace(self, frames=tuple(frames))
 
 
 LiveBlock: TypeAlias = Component | Painting

@@ -94,11 +94,6 @@ def closed_plan(view: View, plans: Sequence[Plan], *, was_run: bool) -> Markup:
     return view.render("thread/plan-past.html", was_run=was_run, facts=facts, plans=rows)
 
 
-def offer_of(offers: Sequence[Offer], name: str) -> Offer | None:
-    """Return what the model of a plan offers; a single model stands for every name."""
-    return next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
-
-
 def open_consent(view: View, asks: Sequence[Ask], turn_id: str, *, is_ready: bool = True) -> Markup:
     """Return the card of waiting calls. Until `is_ready` they are not recorded and cannot be decided about.
 
@@ -264,7 +259,9 @@ def decision_to_run(words: Words, run: RunPlan, plans: Sequence[Plan], offers: S
         plan = known.get(edit.call)
         if plan is None:
             raise RequestRefused(ErrorCode.PLAN_GONE)
-        changed = _changed(edit, plan)
+        given = edit.model_dump(exclude={"call"}, exclude_none=True)
+        differing = {name: value for name, value in given.items() if value != getattr(plan, name)}
+        changed = PlanEdit.model_validate({"call": edit.call, **differing})
         _check(words, changed, plan, offers)
         edits.append(changed)
     return Decision(run=True, edits=tuple(edit for edit in edits if edit != PlanEdit(call=edit.call)))
@@ -279,20 +276,14 @@ def after(plans: Sequence[Plan], decision: Decision, offers: Sequence[Offer]) ->
     return tuple(plan.model_copy(update=edits.get(plan.call, {})) for plan in plans)
 
 
-def _changed(edit: PlanEdit, plan: Plan) -> PlanEdit:
-    """Return the edit without values that stay as planned."""
-    given = edit.model_dump(exclude={"call"}, exclude_none=True)
-    kept = {name: value for name, value in given.items() if value != getattr(plan, name)}
-    return PlanEdit.model_validate({"call": edit.call, **kept})
-
-
 def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) -> None:
     if edit.prompt is not None:
         if is_blank_text(edit.prompt):
             raise RequestRefused(ErrorCode.NOTHING_SENT)
         check_request(edit.prompt, 0)
     name = edit.model or plan.model
-    offer = offer_of(offers, name)
+    # A single model stands for every name.
+    offer = next((one for one in offers if one.name == name), offers[0] if len(offers) == 1 else None)
     if edit.model is not None and (offer is None or offer.name != edit.model):
         choices = ", ".join(one.label for one in offers)
         raise _unsupported(plan.model_label, words("composer.image_model"), edit.model, choices)

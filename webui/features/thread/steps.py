@@ -3,7 +3,7 @@ what the page says when a turn did not end well or the agent asks back: calm whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -352,35 +352,26 @@ async def usual_time(
     if len(known) == len(labels):
         usual = Usual(elapsed_s + max(known), is_own=True)
         return usual if usual.seconds >= LEAST_S else None
-    table = published_s(catalogue, provider)
-    published = max(table.get(label, 0.0) for label in labels)
+    painters = (one for one in catalogue.entries if one.provider == provider and one.aspect_ratios)
+    typical_s = {one.label: one.typical_seconds for one in painters}
+    published = max(typical_s.get(label, 0.0) for label in labels)
     return Usual(published, is_own=False, begun_s=elapsed_s) if published >= LEAST_S else None
 
 
-def published_s(catalogue: Catalogue, provider: str) -> dict[str, float]:
-    """Return the seconds that a picture takes according to the catalogue, by the label of the model."""
-    painters = (one for one in catalogue.entries if one.provider == provider and one.aspect_ratios)
-    return {one.label: one.typical_seconds for one in painters}
-
-
-def usual_of(receipts: Iterable[Receipt], pixels: int) -> float | None:
-    """Return the median of how long pictures with about that many pixels took; `receipts` come newest first."""
-    fitting = [one.seconds for one in receipts if one.seconds > 0 and _is_alike(one.width * one.height, pixels)]
-    return median(fitting[:_MOST_COUNTED]) if fitting else None
-
-
-def _is_alike(pixels: int, others: int) -> bool:
-    return min(pixels, others) > 0 and abs(log(pixels / others)) < _SAME_SIZE
-
-
 async def _own_s(gallery: Gallery, owner: str, label: str, pixels: int, turn_id: str) -> float | None:
+    """Return the median of how long the owner's newest pictures with about that many pixels took."""
     receipts: Sequence[Receipt] = ()
     # Without the time nothing is said about it; the picture comes all the same.
     with suppress(AivistaError):
         page = await gallery.page(owner, GalleryQuery(model=label, limit=_LOOKED_AT))
         earlier = [one.picture for one in page.items if one.picture.turn_id != turn_id]
         receipts = [one.receipt for one in earlier if one.receipt is not None]
-    return usual_of(receipts, pixels)
+    fitting = [one.seconds for one in receipts if one.seconds > 0 and _is_alike(one.width * one.height, pixels)]
+    return median(fitting[:_MOST_COUNTED]) if fitting else None
+
+
+def _is_alike(pixels: int, others: int) -> bool:
+    return min(pixels, others) > 0 and abs(log(pixels / others)) < _SAME_SIZE
 
 
 # A turn that did not end well, or in which the agent asks back, and the ways to continue

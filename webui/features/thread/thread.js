@@ -5,9 +5,8 @@
   const sendOnce = (button, send, arg = button.dataset.arg) => once(button, () => send({ dataset: { act: button.dataset.act, arg } }));
 
   // ---- a plan: its fields are read when it is run; choosing a model leaves only the values that it accepts
-  const fieldsOf = request => Object.fromEntries(all("[name]", request).map(field => [field.name, field.value]));
   const editOf = request => {
-    const { number_of_images, ...values } = fieldsOf(request);
+    const { number_of_images, ...values } = Object.fromEntries(all("[name]", request).map(field => [field.name, field.value]));
     return { call: Number(request.dataset.call), ...values, ...(number_of_images && { number_of_images: Number(number_of_images) }) };
   };
   const runPlan = (button, send) => {
@@ -35,11 +34,11 @@
 
   // ---- a panel: the values of its sliders
   const sliders = panel => all("input[type=range]", panel);
-  const slide = input => {
+  on("input", ".sliders input[type=range]", input => {
     const value = Number(input.value), panel = input.closest(".sliders"), apply = $("[data-act=panel_apply]", panel);
     setText(input.nextElementSibling, value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0");
     apply.disabled = sliders(panel).every(one => one.value === one.defaultValue);
-  };
+  });
   const applyPanel = (button, send) => {
     const amounts = sliders(button.closest(".sliders")).map(input => [input.name, Number(input.value) - Number(input.defaultValue)]);
     sendOnce(button, send, JSON.stringify({ handle: button.dataset.arg, ...Object.fromEntries(amounts) }));
@@ -75,16 +74,14 @@
 
   // ---- the seconds until the next try count down between two updates
   let countdown = { key: "", until: 0 };
-  const tick = () => {
+  setInterval(() => {
     const number = $(".down", liveLine());
     if (!number) return;
     const key = `${number.dataset.at} ${number.dataset.down}`;
     if (countdown.key !== key) countdown = { key, until: performance.now() + Number(number.dataset.down) * 1000 };
     setText(number, String(Math.max(0, Math.ceil((countdown.until - performance.now()) / 1000))));
-  };
-  setInterval(tick, 250);
+  }, 250);
 
-  on("input", ".sliders input[type=range]", slide);
   // Values of other models are hidden before they are first seen.
   on("change focusin", ".plan", settlePlan);
 
@@ -152,7 +149,6 @@
   // Unsent edits, by turn: the thread may be redrawn meanwhile.
   const drafts = new Map();
 
-  const toolsOf = turn => $(`#chat .said-tools[data-turn="${CSS.escape(turn)}"]`);
   const open = from => {
     const form = $(".said-form", from), area = $("textarea", form);
     area.value = drafts.get(form.dataset.turn) ?? area.defaultValue;
@@ -181,18 +177,17 @@
     setTimeout(() => { button.setAttribute("aria-label", name); button.title = name; button.classList.remove("done"); }, 2000);
   };
 
-  const copyCode = async button => {
+  on("click", ".copy-code", async button => {
     if (!await aivista.cards.copy_text(button.nextElementSibling.textContent)) return;
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 2000);
-  };
+  });
 
   // ---- another version: its message appears where the previous one was
   let heldView = null;
-  const isViewHeld = () => heldView && performance.now() < heldView.until;
   const holdView = () => {
-    if (!isViewHeld()) { heldView = null; return; }
-    const now = toolsOf(heldView.turn), box = $("#log");
+    if (!heldView || performance.now() >= heldView.until) { heldView = null; return; }
+    const now = $(`#chat .said-tools[data-turn="${CSS.escape(heldView.turn)}"]`), box = $("#log");
     if (now && box) {
       const bubble = now.closest(".user") || now;
       box.scrollTop += bubble.getBoundingClientRect().top - heldView.top;
@@ -211,7 +206,6 @@
 
   const acts = { copy, edit: button => open(button.closest(".said-tools")), cancel: button => close(button.closest("form")), switch: switchVersion };
   on("click", "[data-branch]", button => acts[button.dataset.branch](button));
-  on("click", ".copy-code", copyCode);
   on("input", ".said-form", (form, event) => drafts.set(form.dataset.turn, event.target.value));
   on("submit", ".said-form", (form, event) => { event.preventDefault(); submitEdit(form); });
   on("keydown", ".said-form", (form, event) => {
@@ -286,7 +280,7 @@
   // with the thread; a small request a second tells whether there is a newer one, and whether the studio is reachable
   // at all.
   let askedVersion = "", misses = 0;
-  const versionShown = () => ({ of: conversation(), version: $("#thread")?.dataset.version });
+  const versionShown = () => ({ of: conversation(), version: list.dataset.version });
   const isBusy = () => Boolean(stream || $("#turn-now[data-sending]"));
   const updateReachability = isThere => {
     const wasAway = misses >= AWAY_AFTER;
@@ -355,8 +349,8 @@
     }
     return null;
   };
-  const onScroll = () => {
-    // A change of the width moves the content: `sizeChanged` corrects that, and it is no scrolling by the user.
+  box.addEventListener("scroll", () => {
+    // A change of the width moves the content: `sizeObserver` corrects that, and it is no scrolling by the user.
     if (box.clientWidth !== width) return;
     // Nor is it scrolling up when the thread only grew below: rows are laid out when they first come into view.
     const isUp = box.scrollTop < lastTop;
@@ -364,7 +358,7 @@
     isFollowing = distanceToEnd() < NEAR_PX || (isFollowing && !isUp);
     anchor = isFollowing ? null : findAnchor();
     updateBehind();
-  };
+  }, { passive: true });
 
   // ---- new content, and changes of the width
   const contentChanged = () => {
@@ -379,20 +373,17 @@
     if (isFollowing && !releasePosition && isOther) scrollToEnd();
     updateBehind();
   };
-  const sizeChanged = () => {
+  const sizeObserver = new ResizeObserver(() => {
     const isOther = box.clientWidth !== width;
     width = box.clientWidth;
     if (isFollowing && !releasePosition) scrollToEnd();
     else if (isOther && anchor?.element.isConnected) box.scrollTop += offsetInLog(anchor.element) - anchor.from;
     height = box.scrollHeight;
     updateBehind();
-  };
-  const sizeObserver = new ResizeObserver(sizeChanged);
+  });
   box.setAttribute("aria-label", aivista.translate("thread"));
-  box.addEventListener("scroll", onScroll, { passive: true });
   for (const one of [box, list]) sizeObserver.observe(one);
-  addEventListener("aivista-patched", contentChanged);
-  contentChanged();
+  onPatched(contentChanged);
   if ("live" in list.dataset) openStream(shown);
 
   // ---- the button back to the end, and an opened conversation: it shows its newest turn

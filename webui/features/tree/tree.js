@@ -111,7 +111,7 @@
   const cancelPick = () => { delete root.dataset.treePick; markPick(); };
   const pick = handle => { root.dataset.treePick = handle; markPick(); const one = node(handle); if (one) { makeTabbable(one); $(".tr-open", one).focus(); } };
 
-  const toCanvas = (name, arg) => { aivista.shell.act(`page.${name}`, { arg }); aivista.tabs?.show("canvas"); };
+  const toCanvas = (name, arg) => { shell.act(`page.${name}`, { arg }); aivista.tabs?.show("canvas"); };
   const view = handle => {
     const first = pickedHandle();
     if (!first) { toCanvas("view", handle); return; }
@@ -119,12 +119,9 @@
     cancelPick();
     toCanvas("compare", `${first} ${handle}`);
   };
-  const edit = handle => {
-    aivista.shell.act("page.edit", { arg: handle });
-    focusComposer();
-  };
   const ask = async handle => { await act("ask", { handle }); $("#tr-note button")?.focus(); };
-  const menuActs = { open: view, edit, compare: pick, delete: handle => ask(handle) };
+  const edit = handle => { shell.act("page.edit", { arg: handle }); focusComposer(); };
+  const menuActs = { open: view, edit, compare: pick, delete: ask };
   const acts = {
     open: button => view(button.closest(".tr-node").dataset.handle),
     menu: button => openMenu(button.closest(".tr-node")),

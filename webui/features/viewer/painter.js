@@ -356,7 +356,6 @@
 
   // ---- keys: a brush of its own that the arrows move
   const DIRECTIONS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
-  const directionOf = event => DIRECTIONS[keys.find(event, "painter.move") || keys.find(event, "painter.far")];
   const middle = () => [painter.sheet.w / 2, painter.sheet.h / 2];
   const moveBrush = ([x, y], isFar) => {
     const { w, h } = painter.sheet, step = STEP_PX * (isFar ? 5 : 1) * longest() / 1024, [fromX, fromY] = key ?? middle();
@@ -401,7 +400,7 @@
   const setInputMethod = way => { inputMethod = way; const place = $("#pt"); if (place) place.dataset.hand = inputMethod; };
   addEventListener("pointerdown", () => setInputMethod("pointer"), true);
   addEventListener("keydown", event => {
-    const isCanvas = event.target.id === "pt-canvas", way = directionOf(event);
+    const isCanvas = event.target.id === "pt-canvas", way = DIRECTIONS[keys.find(event, "painter.move") || keys.find(event, "painter.far")];
     if (!isCanvas || way || keys.find(event, "painter.pan")) setInputMethod("keys");
     if (!isActive() || !event.target.closest?.("#pt") || keys.isTyping(event.target)) return;
     const run = shortcutCommand(event) || (isCanvas ? canvasCommand(event, way) : way && event.target.closest(".pt-zoom") && panBy(way));

@@ -9,7 +9,7 @@
 
   // ---- which pictures
   const openPair = (first, second) => aivista.shell.act("page.compare", { arg: `${first} ${second}` });
-  const picked = () => [..."first second".split(" ")].map(name => $(`[data-cmp-pick=${name}]`, comparison())?.value || "");
+  const picked = () => ["first", "second"].map(name => $(`[data-cmp-pick=${name}]`, comparison())?.value || "");
 
   // ---- the slider
   const divide = () => {
@@ -86,7 +86,6 @@
 
   // ---- the difference: a picture and its numbers, computed by the server once for each pair
   const differences = new Map();
-  const EDGE = 1024;
   const percent = share => {
     const value = share * 100;
     if (value > 0 && value < .01) return "<0.01";
@@ -101,7 +100,7 @@
     return isWhole ? text : `${text} ${formatText(box.dataset.compared, { compared })}`;
   };
   const fetchDifference = async address => {
-    const answer = await fetch(`${address}?edge=${EDGE}`);
+    const answer = await fetch(`${address}?edge=1024`);
     if (!answer.ok) throw new Error(String(answer.status));
     return { url: URL.createObjectURL(await answer.blob()), numbers: JSON.parse(answer.headers.get("Aivista-Difference")) };
   };
@@ -187,10 +186,7 @@
     if (isDone) event.preventDefault();
   });
 
-  Object.assign(aivista.cards, {
-    compare: (button, send) => { root.setAttribute("data-stage", ""); send(button); },
-  });
-
+  aivista.cards.compare = (button, send) => { root.setAttribute("data-stage", ""); send(button); };
   onPatched(update);
 }
 
@@ -219,10 +215,6 @@
     const frame = image.parentElement;
     if (label && frame) frame.dataset.previewing = label; else delete frame?.dataset.previewing;
   };
-  const restoreImages = () => {
-    for (const image of originals.keys()) setSource(image, addressOf(image), "");
-    originals.clear();
-  };
   const paint = () => {
     if (!url || !panel) return;
     const shown = places(panel);
@@ -238,7 +230,6 @@
 
   // ---- requesting a preview: the newest counts
   const showStatus = text => setText($(".previewed", panel), text);
-  const preload = address => { const image = new Image(); image.src = address; return image.decode(); };
   const show = address => {
     const old = url;
     url = address;
@@ -248,13 +239,12 @@
   const requestPreview = async () => {
     request?.abort();
     const controller = request = new AbortController(), from = panel;
-    const query = new URLSearchParams(amountsOf(from));
     try {
-      const answer = await fetch(`${from.dataset.preview}?${query}`, { signal: controller.signal });
+      const answer = await fetch(`${from.dataset.preview}?${new URLSearchParams(amountsOf(from))}`, { signal: controller.signal });
       if (answer.status === 429) { if (request === controller) { clearTimeout(timer); timer = setTimeout(requestPreview, BUSY_MS); } return; }
       if (!answer.ok) throw new Error(String(answer.status));
       const made = URL.createObjectURL(await answer.blob());
-      await preload(made);
+      await Object.assign(new Image(), { src: made }).decode();
       if (request === controller && panel === from) { show(made); showStatus(from.dataset.shown); } else URL.revokeObjectURL(made);
     } catch (error) {
       if (error.name !== "AbortError" && request === controller) { stopPreview(); showStatus(from.dataset.failed); }
@@ -265,16 +255,16 @@
     request?.abort();
     request = null;
     isBeforeHeld = false;
-    restoreImages();
+    for (const image of originals.keys()) setSource(image, addressOf(image), "");
+    originals.clear();
     if (url) URL.revokeObjectURL(url);
     url = "";
   };
   const leavePanel = () => { if (!panel) return; stopPreview(); showStatus(panel.dataset.idle); panel = null; };
 
-  const enable = (sliders, on) => { for (const button of all("[data-adjust]", sliders)) button.disabled = !on; };
   const slide = sliders => {
     const isMoved = amountsOf(sliders).length > 0;
-    enable(sliders, isMoved);
+    for (const button of all("[data-adjust]", sliders)) button.disabled = !isMoved;
     if (panel !== sliders) { leavePanel(); panel = sliders; }
     if (!isMoved) { leavePanel(); return; }
     clearTimeout(timer);
@@ -390,14 +380,13 @@
     moveBy(now.x - before.x, now.y - before.y);
     if (fingers.size > 1) zoomTo(view.zoom * now.apart / before.apart, now);
   });
-  const pointerEnded = event => {
+  for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) addEventListener(kind, event => {
     if (!fingers.delete(event.pointerId) || !start.isSwipe) return;
     start.isSwipe = false;
     setView(view);
     const [x, y] = [event.clientX - start.x, event.clientY - start.y];
     if (event.type === "pointerup" && Math.abs(x) > Math.max(SWIPE_PX, 2 * Math.abs(y))) step(x < 0 ? "next" : "previous");
-  };
-  for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) addEventListener(kind, pointerEnded);
+  });
   addEventListener("dragstart", event => { if (wellAt(event)) event.preventDefault(); });
   addEventListener("wheel", event => {
     if (!wellAt(event)) return;
@@ -476,8 +465,7 @@
     setAttribute($("[data-viewer=details]", bar), "aria-pressed", String(root.dataset.full === "details"));
     setView(view);
   };
-  const canvas = $("#canvas");
   new MutationObserver(update).observe(root, { attributeFilter: ["data-full", "data-stage", "data-tab", "data-painting"] });
-  new ResizeObserver(update).observe(canvas);
+  new ResizeObserver(update).observe($("#canvas"));
   onPatched(update);
 }
