@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -264,7 +265,10 @@ class Studio:
             await self.turns.scheduler.finish(grace_s)
 
     def warm_up(self) -> None:
-        """Load in the background what the first turn needs and startup does not; do nothing while closing."""
+        """Load in the background what the first turn needs and startup does not; do nothing while closing.
+
+        What is in memory then is exempt from garbage collection.
+        """
         if not self._closing.is_set():
             self.keep_alive(self._warm_up())
 
@@ -322,13 +326,20 @@ class Studio:
     async def _warm_up(self) -> None:
         from agent.workflow.reception import compile_words
 
-        await asyncio.to_thread(compile_words)
-        await asyncio.to_thread(import_module, "agent.workflow.graph")
-        # Only an embedding model needs LanceDB for its vectors, and LanceDB takes seconds to import.
-        has_meaning = self._meters.has_model(self._providers.name(None))
-        with contextlib.suppress(AivistaError):
-            await self._provider(None)
-            await self.styles.warm_up(with_meaning=has_meaning)
+        # What is loaded stays until the process ends. A full collection that looks at it holds up all turns and streams
+        # for a tenth of a second.
+        gc.disable()
+        try:
+            await asyncio.to_thread(compile_words)
+            await asyncio.to_thread(import_module, "agent.workflow.graph")
+            # Only an embedding model needs LanceDB for its vectors, and LanceDB takes seconds to import.
+            has_meaning = self._meters.has_model(self._providers.name(None))
+            with contextlib.suppress(AivistaError):
+                await self._provider(None)
+                await self.styles.warm_up(with_meaning=has_meaning)
+        finally:
+            gc.freeze()
+            gc.enable()
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return why the studio cannot take turns now: `turns` (it is closing), `records`, `disk`; empty if it can."""
