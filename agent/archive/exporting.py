@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import math
 import re
 import zipfile
 from collections.abc import Collection, Mapping
@@ -50,6 +51,8 @@ ReadableFormat: TypeAlias = Literal["md", "html"]
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _PRIVATE_FILE = 0o100600 << 16
 _UNIX = 3
+# A multiple of three, so that the base64 of pieces is that of the whole.
+_PIECE_BYTES = 3 << 18
 # All quotes in texts are escaped, so this matches only the address of a picture.
 _PICTURE = re.compile(r'(?<=src=")pictures/([0-9a-f]{64})\.([a-z]+)(?=")')
 
@@ -207,11 +210,12 @@ class ReadableExport:
             _, suffix = await _read(self._images, image)
             if suffix is not None:
                 shown[digest] = (f"pictures/{digest}.{suffix}", image)
-        page = conversation_page(whole, self._language, {digest: name for digest, (name, _) in shown.items()})
+        addresses = {digest: name for digest, (name, _) in shown.items()}
+        page = await asyncio.to_thread(conversation_page, whole, self._language, addresses)
         if kind == "html":
-            await self._write_page(web_page(page, is_alone=True), shown)
+            await self._write_page(await asyncio.to_thread(web_page, page, is_alone=True), shown)
             return "html"
-        text = markdown(page).encode()
+        text = (await asyncio.to_thread(markdown, page)).encode()
         if not shown:
             await self._write(text)
             return "md"
@@ -230,9 +234,16 @@ class ReadableExport:
         for match in _PICTURE.finditer(html):
             await self._write(html[at : match.start()].encode())
             data, _ = await _read(self._images, shown[match[1]][1])
-            await self._write(f"data:{MIME_OF_SUFFIX[match[2]]};base64,".encode() + base64.b64encode(data))
+            await self._write(f"data:{MIME_OF_SUFFIX[match[2]]};base64,".encode())
+            self._grow(4 * math.ceil(len(data) / 3))
+            await asyncio.to_thread(self._write_base64, data)
             at = match.end()
         await self._write(html[at:].encode())
+
+    def _write_base64(self, data: bytes) -> None:
+        # In pieces: no other thread runs during one, nor does the event loop.
+        for start in range(0, len(data), _PIECE_BYTES):
+            self._file.write(base64.b64encode(data[start : start + _PIECE_BYTES]))
 
     async def _write(self, data: bytes) -> None:
         self._grow(len(data))
