@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("agent", "webui") for path in (ROOT / folder).rglob("*.py"))
 AGENT = [path for path in SOURCES if path.is_relative_to(ROOT / "agent")]
 SWALLOWING_NAMES = {"utils", "util", "helpers", "helper", "common", "shared", "manager", "misc"}
-FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
 
 # What the catalogue calls a provider or a model.
 NAMES = {name for one in load_catalogue().entries if not one.stands_for_any for name in (one.provider, one.id)}
@@ -115,7 +114,7 @@ def test_the_agent_knows_no_screen() -> None:
         f"{path.relative_to(ROOT)} imports {target}"
         for path in AGENT
         for target in imported(path)
-        if target.partition(".")[0] in FORBIDDEN_IN_AGENT
+        if target.partition(".")[0] in {"gradio", "gradio_client", "webui"}
     ]
     assert wrong == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -225,7 +225,10 @@ def test_a_tree_without_the_deleted_is_sound_too(seed: int) -> None:
     gone = {one.handle for one in random.Random(seed).sample(pictures, 30)}
     tree = lineage(pictures, gone)
     assert {one.handle for one in tree.placed if not one.is_gone} == {one.handle for one in pictures} - gone
-    assert all(any(not tree_kin(tree, child).is_gone for child in tree.branch_of(one.handle)) for one in gone_of(tree))
+    assert all(
+        any(not find(tree, child).is_gone for child in tree.branch_of(one.handle))
+        for one in (one for one in tree.placed if one.is_gone)
+    )
     check(tree, pictures)
 
 
@@ -234,14 +237,6 @@ def test_a_long_line_of_descent_is_placed_without_recursion() -> None:
     tree = lineage(pictures)
     assert (tree.columns, tree.rows) == (2, 3000)
     assert len(tree.path_to("#2999")) == len(tree.branch_of("#0")) == 3000
-
-
-def tree_kin(tree: Lineage, handle: str) -> PlacedPicture:
-    return find(tree, handle)
-
-
-def gone_of(tree: Lineage) -> Iterable[PlacedPicture]:
-    return (one for one in tree.placed if one.is_gone)
 
 
 def check(tree: Lineage, pictures: Sequence[Picture]) -> None:

@@ -34,7 +34,6 @@ def bomb() -> bytes:
 
 GRADIENT = Image.radial_gradient("L")
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>x</script></svg>"
-THIN = encoded(Image.new("1", (2000, 1)), "PNG")
 TRICKS = "../../etc/\u202egnp.exe\n" + "x" * 200
 UNREADABLE, TRUNCATED = ErrorCode.PICTURE_UNREADABLE, ErrorCode.PICTURE_TRUNCATED
 Refused = list[tuple[list[UploadSource], ErrorCode, str]]
@@ -45,7 +44,7 @@ REFUSED: Refused = [
     ([("photo.png", encoded(GRADIENT, "PNG")[:-2000])], TRUNCATED, "photo.png is damaged or was cut off"),
     ([("logo.svg", SVG)], ErrorCode.PICTURE_IS_SVG, "logo.svg is a vector drawing (SVG). Please export it as PNG"),
     ([("bomb.png", bomb())], ErrorCode.PICTURE_TOO_MANY_PIXELS, "bomb.png has 3600.0 megapixels"),
-    ([("line.png", THIN)], ErrorCode.PICTURE_BAD_SHAPE, "line.png is 2000×1"),
+    ([("line.png", encoded(Image.new("1", (2000, 1)), "PNG"))], ErrorCode.PICTURE_BAD_SHAPE, "line.png is 2000×1"),
     ([(f"{n}.png", png()) for n in range(17)], ErrorCode.TOO_MANY_PICTURES, "You added 17 pictures; at most 16"),
     ([("a.png", png()), ("b.png", b"no"), ("c.png", png())], UNREADABLE, "b.png is not a picture"),
     ([(TRICKS, b"no")], UNREADABLE, "is not a picture"),

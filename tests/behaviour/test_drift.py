@@ -19,8 +19,7 @@ from tests.wire_server import Answer, PictureAnswer, Text, WireRequest
 
 PHOTO = stored(photo())
 AREA = rectangle(260, 180, 400, 320)
-DRIFT = Redrawing(shift=(7.0, -5.0), scale=1.015, gain=(1.05, 0.98, 0.96))
-REDRAWN = PictureAnswer(data=redrawn(photo(), AREA, DRIFT))
+REDRAWN = PictureAnswer(data=redrawn(photo(), AREA, Redrawing(shift=(7.0, -5.0), scale=1.015, gain=(1.05, 0.98, 0.96))))
 EDIT = paint("a red cup", action="edit_image")
 
 

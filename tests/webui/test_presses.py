@@ -21,9 +21,6 @@ from tests.support.tables import filled, table
 from tests.webui.people import Person, words
 from tests.webui.test_addresses import change
 
-GONE = "no longer exists"
-
-
 # The rail
 
 
@@ -77,7 +74,7 @@ def test_nobody_changes_what_is_somebody_elses(ann: Person, ben: Person) -> None
     key = ann.says("hello")
     for act in ("rename", "pin", "duplicate", "delete", "restore", "forget"):
         more = {"text": "mine"} if act == "rename" else {}
-        assert GONE in words(ben.changes(act, key, **more)["toast"]), act
+        assert "no longer exists" in words(ben.changes(act, key, **more)["toast"]), act
     turn = turns(ann, key)[0]
     assert ben.ask("page.edit_message", key, turn=turn, text="x") == {}
     assert "hello" in words(ann.look())

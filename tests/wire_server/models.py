@@ -79,7 +79,6 @@ RETIRED = frozenset(_TABLE["retired"])
 
 _PAGE = 50
 _MOST = 1000
-_LIMITS = {Kind.TEXT: (1_048_576, 65_536), Kind.IMAGE: (131_072, 32_768), Kind.EMBEDDING: (8_192, 1)}
 
 
 def page(models: Sequence[WireModel], query: Mapping[str, str]) -> Json:
@@ -95,7 +94,7 @@ def page(models: Sequence[WireModel], query: Mapping[str, str]) -> Json:
 
 def listed(model: WireModel) -> Json:
     """Return the model as the API describes it; one that embeds has no settings of sampling."""
-    limits = _LIMITS[model.kind]
+    limits = {Kind.TEXT: (1_048_576, 65_536), Kind.IMAGE: (131_072, 32_768), Kind.EMBEDDING: (8_192, 1)}[model.kind]
     told: Json = {
         "name": f"models/{model.name}",
         "version": "001",

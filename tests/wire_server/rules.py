@@ -64,7 +64,6 @@ _DATA = (
     *("executableCode", "codeExecutionResult", "toolCall", "toolResponse"),
 )
 _USERS_DATA = frozenset({"text", "inlineData", "fileData", "functionResponse"})
-_BAD_ROLE = "Please use a valid role: user, model."
 _COUNT = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."
@@ -83,7 +82,7 @@ def check_contents(contents: list[Json]) -> None:
     """Refuse a conversation out of order, or one with a part the API does not take."""
     refuse(not contents, "empty_contents", "* GenerateContentRequest.contents: contents is not specified\n")
     for number, content in enumerate(contents):
-        refuse(content.get("role") not in ("user", "model"), "role", _BAD_ROLE)
+        refuse(content.get("role") not in ("user", "model"), "role", "Please use a valid role: user, model.")
         _check_parts(content, f"GenerateContentRequest.contents[{number}]")
     refuse(contents[0]["role"] != "user", "turn_order", "Please ensure that multiturn requests start with a user turn.")
     sentence = "Please ensure that multiturn requests end with a user role or a function response."

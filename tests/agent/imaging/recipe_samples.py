@@ -103,10 +103,6 @@ def turned(orientation: int = 6) -> bytes:
     return exif.tobytes()
 
 
-def _deep() -> Picture:
-    return Image.frombytes("I;16", (48, 32), random.Random(3).randbytes(48 * 32 * 2))
-
-
 def _deep_colour() -> bytes:
     rows = b"".join(b"\0" + random.Random(row).randbytes(48 * 6) for row in range(32))
     header = struct.pack(">IIBBBBB", 48, 32, 16, 2, 0, 0, 0)
@@ -182,7 +178,7 @@ PNGS = {
     "grey png": encoded(scene("L"), "PNG"),
     "png with alpha": encoded(scene("RGBA"), "PNG"),
     "grey png with alpha": encoded(scene("LA"), "PNG"),
-    "deep grey png": encoded(_deep(), "PNG"),
+    "deep grey png": encoded(Image.frombytes("I;16", (48, 32), random.Random(3).randbytes(48 * 32 * 2)), "PNG"),
     "deep colour png": _deep_colour(),
     "palette png": encoded(scene().convert("P"), "PNG"),
     "transparent palette png": encoded(scene("RGBA").quantize(16), "PNG", transparency=3),

@@ -51,7 +51,6 @@ AVIF_OF_10_BITS = (
     "gAAAABdpcG1hAAAAAAAAAAEAAQQBAoMEAAAAOm1kYXQSAAoIOAz/28CAgaQyJBICQ0qAAPIAAAB1gvD/snc95b4aDdvkNyJ2vcwi6twQqmL/"
     "Wg=="
 )
-CODES_OF_A_BAD_FILE = {ErrorCode.PICTURE_UNREADABLE, ErrorCode.PICTURE_TRUNCATED}
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 BEHIND = b"<script>alert(1)</script>PK\x03\x04"
 SECRETS = (b"IGNORE", b"ignore", b"script", b"PK\x03\x04")
@@ -82,14 +81,6 @@ def png_of_zeros(
 def with_chunks(png: bytes, more: bytes) -> bytes:
     """Return a PNG with more chunks right behind its header."""
     return png[:33] + more + png[33:]
-
-
-def kinds_of(png: bytes) -> list[bytes]:
-    kinds, place = [], 8
-    while place < len(png):
-        kinds.append(png[place + 4 : place + 8])
-        place += 12 + int.from_bytes(png[place : place + 4], "big")
-    return kinds
 
 
 def opened(taken: CleanPicture) -> Image.Image:
@@ -136,7 +127,11 @@ async def test_16_bits_are_kept_and_nothing_beside_them(channels: int) -> None:
     taken = await take_in_image(with_chunks(encode_png(Raster(pixels)), more) + BEHIND, "scan.png")
     assert (taken.width, taken.height, taken.bit_depth, taken.file_bit_depth) == (30, 20, 16, 16)
     assert np.array_equal(open_picture(taken.data).pixels, np.rot90(pixels, -1))
-    assert set(kinds_of(taken.data)) == {b"IHDR", b"IDAT", b"IEND"}
+    kinds, place = [], 8
+    while place < len(taken.data):
+        kinds.append(taken.data[place + 4 : place + 8])
+        place += 12 + int.from_bytes(taken.data[place : place + 4], "big")
+    assert set(kinds) == {b"IHDR", b"IDAT", b"IEND"}
     assert not any(secret in taken.data for secret in SECRETS)
 
 
@@ -308,7 +303,7 @@ async def test_a_picture_of_no_width_and_a_text_that_unpacks_to_200_mb_are_refus
     gif = bytearray(encoded(Image.new("P", (8, 8)), "GIF"))
     at = gif.index(b"\x2c", 13)
     gif[6:10] = gif[at + 5 : at + 9] = bytes(4)
-    assert (await refusal(bytes(gif))).code in CODES_OF_A_BAD_FILE
+    assert (await refusal(bytes(gif))).code in {ErrorCode.PICTURE_UNREADABLE, ErrorCode.PICTURE_TRUNCATED}
     packer = zlib.compressobj(9)
     packed = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()
     bomb = chunk(b"zTXt", b"Comment\0\0" + packed)

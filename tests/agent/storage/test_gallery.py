@@ -19,8 +19,6 @@ from tests.support.children import full_disk
 from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import NOW, begun_turn
 
-PHOTOS = Path(__file__).parents[2] / "data" / "photos"
-
 
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncIterator[Filled]:
@@ -388,7 +386,7 @@ async def test_pictures_whose_words_match_come_before_those_that_are_only_about_
 
 
 def photo(name: str) -> Image.Image:
-    with Image.open(PHOTOS / f"{name}.webp") as image:
+    with Image.open(Path(__file__).parents[2] / "data" / "photos" / f"{name}.webp") as image:
         return image.convert("RGB").resize((256, 256))
 
 

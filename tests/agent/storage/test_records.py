@@ -426,7 +426,6 @@ async def test_a_conversation_is_called_by_its_first_words_or_what_the_model_cal
 
 
 FOUND = table("record_words")["said"]
-COMMANDS = table("record_words")["commands"]
 
 
 async def test_conversations_are_found_by_words_of_any_script_and_no_query_is_a_command(settings: Settings) -> None:
@@ -441,7 +440,7 @@ async def test_conversations_are_found_by_words_of_any_script_and_no_query_is_a_
         for key, (text, are_found, are_not) in zip(ids, FOUND, strict=False):
             assert [query for query in are_found if key not in await found(query)] == [], text
             assert [query for query in are_not if key in await found(query)] == [], text
-        for query in COMMANDS:
+        for query in table("record_words")["commands"]:
             assert await found(f"zebra {query}") == [], query
         [one] = await studio.conversations.search("huhn")
         assert (one.info.id, one.turn_id, one.place, len(one.excerpt) <= 130) == (ids[-1], "t10", "said", True)

@@ -33,7 +33,6 @@ HAIKU_MOON: dict[str, Any] = {
     "tags": ["mine"],
 }
 MEANT = "pale disc over reeds, one heron"
-MOST_STYLES = 200
 # A search changes nothing, so that those who only search do it in one library.
 of_the_shared_one = pytest.mark.asyncio(loop_scope="module")
 
@@ -227,7 +226,7 @@ async def test_a_hostile_file_and_one_too_many_are_refused_in_a_sentence_and_cha
     with pytest.raises(RequestRefused, match="phrases"):
         await library.add({"name": {"en": "Haiku moon"}})
     assert await own(library) == ["Kept style"]
-    many = [styled(name={"en": f"Style number {number}"}) for number in range(MOST_STYLES)]
+    many = [styled(name={"en": f"Style number {number}"}) for number in range(200)]
     await library.import_styles(exported(*many), "ann")
     for attempt in (library.add(HAIKU_MOON, "ann"), library.import_styles(exported(*many, HAIKU_MOON), "ann")):
         assert await refusal(attempt) is ErrorCode.TOO_MANY_STYLES

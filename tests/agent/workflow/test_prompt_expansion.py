@@ -164,13 +164,12 @@ def test_the_rules_leave_alone_what_they_cannot_make_fuller(wish: str) -> None:
 
 # What a curated style looks like, in words that are none of its names.
 NOIR = "Venetian blinds, wet asphalt and a hat"
-MODEL = load_catalogue().model(ModelRole.EMBEDDING, "gemini")
 
 
 class ToyEmbedder:
     """An embedding model to which all texts mean the same; it may wait, or fail."""
 
-    model_id = MODEL.id
+    model_id = load_catalogue().model(ModelRole.EMBEDDING, "gemini").id
 
     def __init__(self, dimension: int = 192) -> None:
         self.dimension = dimension
