@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, Request, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.page import PageProcess
 from tests.page.hands import (
@@ -54,15 +54,6 @@ def photo_file(photo: Path) -> Held:
 def aid(page: Page, name: str) -> None:
     """Press one of the three buttons at the foot of the settings."""
     on(open_settings(page)).button(f"aids.{name}").click()
-
-
-def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> None:
-    """Mark words with the mouse and let it go somewhere else."""
-    box = place_of(here)
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(x, y)
-    page.mouse.up()
 
 
 def open_first(page: Page) -> None:
@@ -266,7 +257,11 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         search.fill("")
     with step("a prompt fills the box with its place marked, and can be taken back"):
         dialog.get_by_role("button", name="Products").click()
-        press_here_and_let_go_there(page, search, 8, 8)
+        box = place_of(search)
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(8, 8)
+        page.mouse.up()
         dialog.get_by_role("button", name="Product on stone").click()
         expect(dialog).to_be_hidden()
         expect(composer(page)).to_have_value(re.compile("^A ceramic coffee cup on a slab"))

@@ -67,22 +67,18 @@ def card(page: Page) -> Locator:
     return page.locator("#recipe .recipe")
 
 
-def a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken: Taken) -> None:
-    recipe = read_recipe(taken.file.read_bytes())
-    assert isinstance(recipe, Recipe)
-    assert (recipe.words, recipe.asked_aspect_ratio) == (WISH, "3:2")
-    assert read_recipe(taken.clean.read_bytes()) is None
-    assert b"fox" not in taken.clean.read_bytes()
-    with Image.open(taken.file) as first, Image.open(taken.clean) as second:
-        assert first.tobytes() == second.tobytes()
-    assert taken.clean.stem.endswith("-clean")
-
-
 def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offers_what_can_be_done_with_it(
     page: Page, studio: PageProcess, taken: Taken, tmp_path: Path
 ) -> None:
     with step("a downloaded picture tells its recipe, and a clean copy nothing"):
-        a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken)
+        recipe = read_recipe(taken.file.read_bytes())
+        assert isinstance(recipe, Recipe)
+        assert (recipe.words, recipe.asked_aspect_ratio) == (WISH, "3:2")
+        assert read_recipe(taken.clean.read_bytes()) is None
+        assert b"fox" not in taken.clean.read_bytes()
+        with Image.open(taken.file) as first, Image.open(taken.clean) as second:
+            assert first.tobytes() == second.tobytes()
+        assert taken.clean.stem.endswith("-clean")
     open_page(page, studio.url)
     with step("dropped into a new conversation, its settings are restored"):
         expect(chosen_ratio(page)).to_have_value("auto")
