@@ -72,9 +72,6 @@ class MemoryShelf:
     async def remove(self, conversation_id: str, owner: str) -> None:
         del self.kept[conversation_id]
 
-    async def named_digests(self) -> set[str]:
-        return {digest for whole in self.kept.values() for digest in digests(whole)}
-
     async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
         every = [
             ConversationInfo(id=key, title=one.title, created_at=one.created_at, updated_at=one.updated_at)
@@ -162,11 +159,6 @@ def kept_turns(title: str = "Füchse", signature: bytes = LARGE_SIGNATURE) -> Wh
         tags={"#1": ("狐",), "#4": ("Poster", "for the wall")},
         files=FILES,
     )
-    return with_images(without_suggestions(whole), _real)
-
-
-def without_suggestions(whole: WholeConversation) -> WholeConversation:
-    """Return the conversation as an import leaves its search notes."""
     turns = (
         turn.model_copy(
             update={
@@ -178,7 +170,7 @@ def without_suggestions(whole: WholeConversation) -> WholeConversation:
         )
         for turn in whole.turns
     )
-    return whole.model_copy(update={"turns": tuple(turns)})
+    return with_images(whole.model_copy(update={"turns": tuple(turns)}), _real)
 
 
 def digests(whole: WholeConversation) -> set[str]:

@@ -8,7 +8,7 @@ import random
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ from agent import (
     AgentMessage,
     ErrorCode,
     Picture,
-    RequestRefused,
     Settings,
     StorageFailure,
     Studio,
@@ -31,6 +30,7 @@ from tests.adapters.records import GalleryQuery, ImageStore, Records, first_star
 from tests.support.children import run_child
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.histories import begun_turn, finished, image_part, picture
+from tests.support.refusals import refusal
 from tests.support.scenes import Scene, generate, only, run
 from tests.support.scenes import picture as painted
 from tests.support.tables import table
@@ -57,12 +57,6 @@ def in_database(home: Path, *statements: str) -> None:
     with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
         for statement in statements:
             database.execute(statement)
-
-
-async def refusal(attempt: Awaitable[object]) -> ErrorCode:
-    with pytest.raises(RequestRefused) as refused:
-        await attempt
-    return refused.value.code
 
 
 def tables(path: Path) -> set[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tests.adapters.pixels import MatchKind, StyleLibrary, StyleMatch, curated_d
 from tests.bench.styles import HALVES, NAMING, outcomes, recalled, wrong
 from tests.support.children import full_disk
 from tests.support.galleries import WordEmbedder
+from tests.support.refusals import refusal
 from tests.support.tables import table
 
 HAIKU_MOON: dict[str, Any] = {
@@ -74,12 +75,6 @@ def styled(**changes: Any) -> dict[str, Any]:
 
 def exported(*styles: dict[str, Any]) -> bytes:
     return json.dumps({"aivista_styles": 1, "styles": styles}).encode()
-
-
-async def refusal(attempt: Awaitable[object]) -> ErrorCode:
-    with pytest.raises(RequestRefused) as refused:
-        await attempt
-    return refused.value.code
 
 
 async def own(library: StyleLibrary, owner: str = "local") -> list[str]:

@@ -36,6 +36,7 @@ from tests.adapters.tools import (
 )
 from tests.support.cases import each_case
 from tests.support.pixels import encoded
+from tests.support.refusals import refusal
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.tool_calls import call, results
 from tests.support.web import web
@@ -203,9 +204,7 @@ async def test_a_file_is_written_read_listed_and_deleted(context: ToolContext) -
         (delete_file, {"name": "nowhere.md"}, ErrorCode.FILE_NOT_FOUND),
     ]
     for refusing, arguments, code in refused:
-        with pytest.raises(AivistaError) as failure:
-            await use(context, refusing, **arguments)
-        assert failure.value.code is code, arguments
+        assert await refusal(use(context, refusing, **arguments), AivistaError) is code, arguments
     assert [one.name for one in await context.workspace.list()] == ["mine.bin"]
 
 
