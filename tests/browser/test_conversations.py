@@ -83,7 +83,9 @@ def open_trash(page: Page) -> None:
     Called(page).item("trash.title").click()
 
 
-def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page: Page, told: str) -> None:
+def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_words_are_said_otherwise(
+    page: Page, studio: PageProcess, told: str
+) -> None:
     heading, first = page.locator("#top h1"), page.locator("#rail-rows li").first
     title = open_told(page, told)
     with step("a search shows where the words stand, in both languages"):
@@ -183,11 +185,6 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
         really.click()
         expect(row(page, "Harbour")).to_have_count(0)
         expect(page.get_by_role("status").filter(has_text="Deleted forever.")).to_be_visible()
-
-
-def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(
-    page: Page, studio: PageProcess
-) -> None:
     called, confirm = Called(page), Called(page).field("composer.confirm")
     open_told(page, studio.sketched("draw a red fox in the desert", "make it darker"))
     last = page.locator("#chat .user").last
@@ -266,13 +263,6 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
         expect(confirm).to_be_checked()
         called.button("plan.run").click()
         expect_rest_with(page, 1)
-
-
-def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_words_are_said_otherwise(
-    page: Page, studio: PageProcess, told: str
-) -> None:
-    a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page, told)
-    a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(page, studio)
 
 
 def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(
