@@ -203,8 +203,7 @@ def test_records_that_go_in_a_ring_or_nowhere_are_cut_open(pictures: list[Pictur
 
 
 def test_a_clock_that_went_backwards_puts_nobody_above_their_parents() -> None:
-    tree = lineage([made(2, "#1", at=1), made(1, at=5)])
-    assert place(tree) == {"#1": (0, 0), "#2": (0, 1)}
+    assert place(lineage([made(2, "#1", at=1), made(1, at=5)])) == {"#1": (0, 0), "#2": (0, 1)}
 
 
 def test_a_conversation_without_pictures_has_an_empty_tree() -> None:
@@ -215,8 +214,7 @@ def test_a_conversation_without_pictures_has_an_empty_tree() -> None:
 def test_any_conversation_has_a_tree_in_which_everybody_has_their_own_place(seed: int) -> None:
     pictures = random_pictures(seed, 3 * seed)
     check(lineage(pictures), pictures)
-    shuffled = random.Random(seed).sample(pictures, len(pictures))
-    assert lineage(shuffled) == lineage(pictures)
+    assert lineage(random.Random(seed).sample(pictures, len(pictures))) == lineage(pictures)
 
 
 @each_case("seed", range(20))

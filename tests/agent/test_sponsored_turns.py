@@ -55,6 +55,7 @@ OWN = SecretStr("AIza-visitors-own-0001")
 CONFIRM = TurnSettings(confirm=True)
 
 
+HALF = Sponsor(cap_day_usd=5, cap_turn_usd=0.5)
 DEAR = TurnSettings(image_model="pro", resolution="4K", number_of_images=4, review="off")
 
 
@@ -71,9 +72,7 @@ def home(tmp_path: Path, gemini: GeminiServer) -> Settings:
 
 
 @asynccontextmanager
-async def lending(
-    settings: Settings, pays: Sponsor = Sponsor(cap_day_usd=5, cap_turn_usd=0.5), owner: str = ANN
-) -> AsyncIterator[tuple[Studio, str]]:
+async def lending(settings: Settings, pays: Sponsor = HALF, owner: str = ANN) -> AsyncIterator[tuple[Studio, str]]:
     """Open a studio that lends its owner's key, and a conversation of somebody's there."""
     async with Studio(settings, sponsor=pays) as studio:
         yield studio, (await studio.conversations.create(owner)).id

@@ -78,7 +78,6 @@ RETIRED = frozenset(_TABLE["retired"])
 # way.
 
 _PAGE = 50
-_MOST = 1000
 
 
 def page(models: Sequence[WireModel], query: Mapping[str, str]) -> Json:
@@ -116,7 +115,7 @@ def _size(written: str) -> int:
         return _PAGE
     if not written.isdigit():
         raise Refused("page_size", f"Invalid value at 'page_size' (TYPE_INT32), {written!r}")
-    return min(int(written) or _PAGE, _MOST)
+    return min(int(written) or _PAGE, 1000)
 
 
 def _start(token: str) -> int:

@@ -26,7 +26,6 @@ from tests.adapters.recipes import (
 )
 from tests.support.pixels import encoded, png_chunk, png_with_header
 
-WORDS = "a quokka & its <friend> at the kiosk, 一只短尾矮袋鼠 🦘"
 PROMPT = "Photorealistic quokka beside a kiosk.\nSoft light, 35 mm."
 # Made once: a profile says when.
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -35,7 +34,7 @@ SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 def recipe(**changes: object) -> Recipe:
     """Return a full recipe with these fields changed."""
     told: dict[str, object] = {
-        "words": WORDS,
+        "words": "a quokka & its <friend> at the kiosk, 一只短尾矮袋鼠 🦘",
         "prompt": PROMPT,
         "model": "gemini-pro-image",
         "model_label": "Gemini Pro Image",

@@ -106,7 +106,6 @@ SHORT: dict[str, Callable[..., Any]] = {
     "key": lambda status, reason, message: HttpError(status, body=key_body(reason, message, status)),
     "quota": lambda **fields: HttpError(429, body=quota_body(**fields)),
 }
-WORDS = {"$quota": quota_body("minute", retry_s=34.0), "$key": KEY}
 
 
 def answer(written: Any, kinds: dict[str, Any]) -> Any:
@@ -133,7 +132,7 @@ def value_of(value: Any, kinds: dict[str, Any]) -> Any:
             return {name: value_of(one, kinds) for name, one in value.items()}
         case list():
             return [value_of(one, kinds) for one in value]
-    return filled(value, WORDS)
+    return filled(value, {"$quota": quota_body("minute", retry_s=34.0), "$key": KEY})
 
 
 async def ending(chunks: AsyncIterator[CompletionChunk]) -> ErrorInfo | None:
