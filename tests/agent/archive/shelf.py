@@ -72,6 +72,9 @@ class MemoryShelf:
     async def remove(self, conversation_id: str, owner: str) -> None:
         del self.kept[conversation_id]
 
+    async def named_digests(self) -> set[str]:
+        return {digest for whole in self.kept.values() for digest in digests(whole)}
+
     async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
         every = [
             ConversationInfo(id=key, title=one.title, created_at=one.created_at, updated_at=one.updated_at)
