@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.page import PageProcess
 from tests.page.hands import (
@@ -56,6 +56,15 @@ def aid(page: Page, name: str) -> None:
     on(open_settings(page)).button(f"aids.{name}").click()
 
 
+def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> None:
+    """Mark words with the mouse and let it go somewhere else."""
+    box = place_of(here)
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(x, y)
+    page.mouse.up()
+
+
 def open_first(page: Page) -> None:
     """Open the newest conversation of the rail."""
     page.locator("#rail-rows").get_by_role("button").first.click()
@@ -94,17 +103,146 @@ def a_wish_is_written_out_shown_taken_and_undone_and_never_sent(
     assert gemini.read("violations") == []
 
 
+def pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_their_conversation(
+    page: Page, photo_file: Held
+) -> None:
+    shown, rows = page.locator("#box .thumbnail-item img"), page.locator("#uploads").get_by_role("listitem")
+    second = Held("second.jpg", photo_file.data, "image/jpeg")
+    with step("a picture is dropped anywhere, and a target says so"):
+        page.locator("#rail").dispatch_event("dragover", {"dataTransfer": held(page, photo_file)})
+        expect(page.locator("#drop-target")).to_contain_text("Add to your message")
+        drop(page.locator("#rail"), photo_file)
+        expect(page.locator("#drop-target")).to_have_count(0)
+        expect(shown).to_have_count(1)
+    with step("what is no picture is refused"):
+        drop(page.locator("#chat"), Held("notes.pdf", b"%PDF-1.7", "application/pdf"))
+        expect(page.locator("#uploads")).to_contain_text("notes.pdf is not a picture.")
+    with step("a picture is pasted anywhere"):
+        page.locator("body").evaluate(PASTE, held(page, second))
+        expect(shown).to_have_count(2)
+    with step("what is attached stays with its conversation, in its order"):
+        begin_anew(page)
+        expect(shown).to_have_count(0)
+        open_first(page)
+        expect(shown).to_have_count(2)
+        assert ["garden" in one for one in shown.evaluate_all("all => all.map(one => one.src)")] == [True, False]
+        say(page, "put these beside it")
+        expect(page.locator("#chat .user").last.locator("img")).to_have_count(2)
+        expect_rest(page)
+        expect(shown).to_have_count(0)
+    with step("an upload shows how far it is, and one file can be left out"), kept(page, UPLOAD) as waiting:
+        begin_anew(page)
+        drop(composer(page), photo_file, second)
+        expect(rows).to_have_count(2)
+        expect(rows.first.get_by_role("progressbar")).to_be_visible()
+        Called(rows.filter(has_text="garden.jpg")).button("upload.cancel").click()
+        expect(rows).to_have_count(1)
+        for route in waiting:
+            if "second.jpg" in str(route.request.post_data_buffer):
+                route.continue_()
+        expect(shown).to_have_count(1)
+        expect(shown).to_have_attribute("src", re.compile("second"))
+        expect(rows).to_have_count(0)
+    with step("who sends while a picture is on its way sends it along"), kept(page, UPLOAD) as waiting:
+        drop(composer(page), photo_file)
+        expect(rows).to_have_count(1)
+        sent: list[str] = []
+
+        def note(request: Request) -> None:
+            if "darker" in (request.post_data or ""):
+                sent.append(request.url)
+
+        page.on("request", note)
+        say(page, "make them darker")
+        draw_twice(page)
+        assert sent == []
+        page.remove_listener("request", note)
+        for route in waiting:
+            route.continue_()
+        expect(page.locator("#chat .user").first).to_contain_text("make them darker")
+        expect(page.locator("#chat .user img")).to_have_count(2)
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+        expect_rest(page)
+
+
+def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_in_the_box(page: Page) -> None:
+    box = composer(page)
+    with step("a draft survives a reload with its reference and its ratio"):
+        on(open_more(page, 0)).button("action.reference").click()
+        expect(page.locator("#ctx .ctx")).to_have_count(1)
+        choose_setting(page, "aspect-ratio", "16:9")
+        box.fill("a poster with this fox")
+        page.wait_for_function("JSON.stringify(localStorage).includes('a poster with this fox')")
+        reload(page)
+        expect(box).to_have_value("a poster with this fox")
+        expect(page.locator("#ctx .ctx b")).to_have_text("#1")
+        expect(chosen_ratio(page)).to_have_value("16:9")
+    with step("it belongs to its conversation"):
+        begin_anew(page)
+        expect(box).to_have_value("")
+        open_first(page)
+        expect(box).to_have_value("a poster with this fox")
+    with step("it goes when it is sent"):
+        box.press("Enter")
+        expect_pictures(page, 2)
+        reload(page)
+        expect(pictures(page)).to_have_count(2)
+        expect(box).to_have_value("")
+    with step("the way back to a draft does not follow into another conversation"):
+        box.fill("half a wish")
+        box.press("ArrowUp")
+        expect(box).to_have_value("a poster with this fox")
+        begin_anew(page)
+        expect(box).to_have_value("")
+        box.press("ArrowDown")
+        expect(box).to_have_value("")
+    with step("nor does a wish that was asked for"):
+        box.fill("a wooden bridge")
+        with kept(page, "**/aivista/act/page.expand"):
+            aid(page, "expand")
+            expect(page.locator("#composer .expanded-wait")).to_have_count(1)
+            page.locator("#rail-rows").get_by_role("button").first.click()
+        expect(page.locator("#top h1:not([data-conversation=new])")).to_have_count(1)
+        expect(page.locator("#composer .expanded-wait")).to_have_count(0)
+        expect(page.locator("#expanded")).to_be_hidden()
+    with step("what could not be sent stays in the box"):
+        begin_anew(page)
+        # The draft of the new conversation, from before.
+        expect(box).to_have_value("a wooden bridge")
+        before = page.locator("#rail-rows [data-act=open]").count()
+        page.route(JOIN, lambda route: route.fulfill(status=502))
+        say(page, "draw a red fox")
+        expect(page.locator("#toast.bad")).to_be_visible()
+        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
+        expect(box).to_have_value("draw a red fox")
+        page.unroute(JOIN)
+    with step("what is sent is seen at once, and is one turn however often it is pressed"):
+        with kept(page, JOIN) as waiting:
+            box.press("Enter")
+            expect(page.locator("#turn-now[data-sending]")).to_have_text("draw a red fox")
+            expect.soft(box).to_have_value("draw a red fox")
+            box.press("Enter")
+            on(page, "#box").button("builtin.send").click()
+            # What it costs is asked for as well.
+            while len(presses := [one for route in waiting if (one := request_of(route))]) < 3:
+                draw_twice(page)
+            assert len(set(presses)) == 1
+            for route in waiting:
+                route.continue_()
+        expect_pictures(page, 1)
+        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
+        expect(box).to_have_value("")
+        expect(page.locator("#chat .user")).to_have_count(1)
+        expect(page.locator("#rail-rows [data-act=open]")).to_have_count(before + 1)
+
+
 def request_of(route: Route) -> str | None:
     """Return the name of the press that a request stands for."""
     found = re.search(r'\\"request\\":\\"(\w+)', route.request.post_data or "")
     return found and found[1]
 
 
-def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with_their_conversation(
-    page: Page, studio: PageProcess, photo_file: Held
-) -> None:
-    # First: what is sent later is among the prompts, too.
-    open_at(page, studio.sketched("draw a paper boat"), 1)
+def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page, studio: PageProcess) -> None:
     called = Called(page)
     # What was sent is known to the page that sent it.
     paint(page, "make it darker")
@@ -128,11 +266,7 @@ def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with
         search.fill("")
     with step("a prompt fills the box with its place marked, and can be taken back"):
         dialog.get_by_role("button", name="Products").click()
-        box = place_of(search)
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(8, 8)
-        page.mouse.up()
+        press_here_and_let_go_there(page, search, 8, 8)
         dialog.get_by_role("button", name="Product on stone").click()
         expect(dialog).to_be_hidden()
         expect(composer(page)).to_have_value(re.compile("^A ceramic coffee cup on a slab"))
@@ -222,135 +356,20 @@ def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with
         expect(presets).to_be_hidden()
         page.keyboard.press("Escape")
         expect(page.locator("#setup")).to_be_hidden()
+
+
+def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with_their_conversation(
+    page: Page, studio: PageProcess, photo_file: Held
+) -> None:
+    # First: what is sent later is among the prompts, too.
+    open_at(page, studio.sketched("draw a paper boat"), 1)
+    presets_and_prompts_and_words_written_by_rules_fill_the_composer(page, studio)
     composer(page).fill("")
     choose_setting(page, "aspect-ratio", "Auto")
     open_at(page, studio.sketched("draw a paper boat"), 1)
-    shown, rows = page.locator("#box .thumbnail-item img"), page.locator("#uploads").get_by_role("listitem")
-    second = Held("second.jpg", photo_file.data, "image/jpeg")
-    with step("a picture is dropped anywhere, and a target says so"):
-        page.locator("#rail").dispatch_event("dragover", {"dataTransfer": held(page, photo_file)})
-        expect(page.locator("#drop-target")).to_contain_text("Add to your message")
-        drop(page.locator("#rail"), photo_file)
-        expect(page.locator("#drop-target")).to_have_count(0)
-        expect(shown).to_have_count(1)
-    with step("what is no picture is refused"):
-        drop(page.locator("#chat"), Held("notes.pdf", b"%PDF-1.7", "application/pdf"))
-        expect(page.locator("#uploads")).to_contain_text("notes.pdf is not a picture.")
-    with step("a picture is pasted anywhere"):
-        page.locator("body").evaluate(PASTE, held(page, second))
-        expect(shown).to_have_count(2)
-    with step("what is attached stays with its conversation, in its order"):
-        begin_anew(page)
-        expect(shown).to_have_count(0)
-        open_first(page)
-        expect(shown).to_have_count(2)
-        assert ["garden" in one for one in shown.evaluate_all("all => all.map(one => one.src)")] == [True, False]
-        say(page, "put these beside it")
-        expect(page.locator("#chat .user").last.locator("img")).to_have_count(2)
-        expect_rest(page)
-        expect(shown).to_have_count(0)
-    with step("an upload shows how far it is, and one file can be left out"), kept(page, UPLOAD) as waiting:
-        begin_anew(page)
-        drop(composer(page), photo_file, second)
-        expect(rows).to_have_count(2)
-        expect(rows.first.get_by_role("progressbar")).to_be_visible()
-        Called(rows.filter(has_text="garden.jpg")).button("upload.cancel").click()
-        expect(rows).to_have_count(1)
-        for route in waiting:
-            if "second.jpg" in str(route.request.post_data_buffer):
-                route.continue_()
-        expect(shown).to_have_count(1)
-        expect(shown).to_have_attribute("src", re.compile("second"))
-        expect(rows).to_have_count(0)
-    with step("who sends while a picture is on its way sends it along"), kept(page, UPLOAD) as waiting:
-        drop(composer(page), photo_file)
-        expect(rows).to_have_count(1)
-        sent: list[str] = []
-
-        def note(request: Request) -> None:
-            if "darker" in (request.post_data or ""):
-                sent.append(request.url)
-
-        page.on("request", note)
-        say(page, "make them darker")
-        draw_twice(page)
-        assert sent == []
-        page.remove_listener("request", note)
-        for route in waiting:
-            route.continue_()
-        expect(page.locator("#chat .user").first).to_contain_text("make them darker")
-        expect(page.locator("#chat .user img")).to_have_count(2)
-        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-        expect_rest(page)
+    pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_their_conversation(page, photo_file)
     open_at(page, studio.sketched("draw a red fox"), 1)
-    box = composer(page)
-    with step("a draft survives a reload with its reference and its ratio"):
-        on(open_more(page, 0)).button("action.reference").click()
-        expect(page.locator("#ctx .ctx")).to_have_count(1)
-        choose_setting(page, "aspect-ratio", "16:9")
-        box.fill("a poster with this fox")
-        page.wait_for_function("JSON.stringify(localStorage).includes('a poster with this fox')")
-        reload(page)
-        expect(box).to_have_value("a poster with this fox")
-        expect(page.locator("#ctx .ctx b")).to_have_text("#1")
-        expect(chosen_ratio(page)).to_have_value("16:9")
-    with step("it belongs to its conversation"):
-        begin_anew(page)
-        expect(box).to_have_value("")
-        open_first(page)
-        expect(box).to_have_value("a poster with this fox")
-    with step("it goes when it is sent"):
-        box.press("Enter")
-        expect_pictures(page, 2)
-        reload(page)
-        expect(pictures(page)).to_have_count(2)
-        expect(box).to_have_value("")
-    with step("the way back to a draft does not follow into another conversation"):
-        box.fill("half a wish")
-        box.press("ArrowUp")
-        expect(box).to_have_value("a poster with this fox")
-        begin_anew(page)
-        expect(box).to_have_value("")
-        box.press("ArrowDown")
-        expect(box).to_have_value("")
-    with step("nor does a wish that was asked for"):
-        box.fill("a wooden bridge")
-        with kept(page, "**/aivista/act/page.expand"):
-            aid(page, "expand")
-            expect(page.locator("#composer .expanded-wait")).to_have_count(1)
-            page.locator("#rail-rows").get_by_role("button").first.click()
-        expect(page.locator("#top h1:not([data-conversation=new])")).to_have_count(1)
-        expect(page.locator("#composer .expanded-wait")).to_have_count(0)
-        expect(page.locator("#expanded")).to_be_hidden()
-    with step("what could not be sent stays in the box"):
-        begin_anew(page)
-        # The draft of the new conversation, from before.
-        expect(box).to_have_value("a wooden bridge")
-        before = page.locator("#rail-rows [data-act=open]").count()
-        page.route(JOIN, lambda route: route.fulfill(status=502))
-        say(page, "draw a red fox")
-        expect(page.locator("#toast.bad")).to_be_visible()
-        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
-        expect(box).to_have_value("draw a red fox")
-        page.unroute(JOIN)
-    with step("what is sent is seen at once, and is one turn however often it is pressed"):
-        with kept(page, JOIN) as waiting:
-            box.press("Enter")
-            expect(page.locator("#turn-now[data-sending]")).to_have_text("draw a red fox")
-            expect.soft(box).to_have_value("draw a red fox")
-            box.press("Enter")
-            on(page, "#box").button("builtin.send").click()
-            # What it costs is asked for as well.
-            while len(presses := [one for route in waiting if (one := request_of(route))]) < 3:
-                draw_twice(page)
-            assert len(set(presses)) == 1
-            for route in waiting:
-                route.continue_()
-        expect_pictures(page, 1)
-        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
-        expect(box).to_have_value("")
-        expect(page.locator("#chat .user")).to_have_count(1)
-        expect(page.locator("#rail-rows [data-act=open]")).to_have_count(before + 1)
+    a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_in_the_box(page)
 
 
 def the_aids_are_a_sheet_and_the_page_ends_above_the_composer(phone: Page, studio: PageProcess) -> None:

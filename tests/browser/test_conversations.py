@@ -83,32 +83,35 @@ def open_trash(page: Page) -> None:
     Called(page).item("trash.title").click()
 
 
-def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_words_are_said_otherwise(
-    page: Page, studio: PageProcess, told: str
-) -> None:
+def expect_found(page: Page, query: str, marked: str) -> None:
+    """Search, walk into what is found and back, and leave the search by Escape; then find nothing."""
+    rows = page.locator("#rail-rows")
+    listed = rows.get_by_role("listitem").count()
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("searchbox", name="Search conversations")
+    expect(field).to_be_focused()
+    page.keyboard.type(query)
+    expect(rows.get_by_role("status")).to_contain_text("found")
+    expect(rows.locator("mark").first).to_have_text(marked, ignore_case=True)
+    page.keyboard.press("ArrowDown")
+    expect(rows.locator("[data-act=open]").first).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Escape")
+    expect(field).to_have_value("")
+    expect(rows.locator("mark")).to_have_count(0)
+    expect(rows.get_by_role("listitem")).to_have_count(listed)
+    field.fill("zeppelin")
+    expect(rows).to_contain_text("No conversations match “zeppelin”.")
+    field.fill("")
+    expect(rows.get_by_role("listitem")).to_have_count(listed)
+
+
+def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page: Page, told: str) -> None:
     heading, first = page.locator("#top h1"), page.locator("#rail-rows li").first
     title = open_told(page, told)
     with step("a search shows where the words stand, in both languages"):
         for query, marked in (("red fo", "red"), ("雪山", "雪山")):
-            rows = page.locator("#rail-rows")
-            listed = rows.get_by_role("listitem").count()
-            page.keyboard.press("Control+k")
-            field = page.get_by_role("searchbox", name="Search conversations")
-            expect(field).to_be_focused()
-            page.keyboard.type(query)
-            expect(rows.get_by_role("status")).to_contain_text("found")
-            expect(rows.locator("mark").first).to_have_text(marked, ignore_case=True)
-            page.keyboard.press("ArrowDown")
-            expect(rows.locator("[data-act=open]").first).to_be_focused()
-            page.keyboard.press("ArrowUp")
-            page.keyboard.press("Escape")
-            expect(field).to_have_value("")
-            expect(rows.locator("mark")).to_have_count(0)
-            expect(rows.get_by_role("listitem")).to_have_count(listed)
-            field.fill("zeppelin")
-            expect(rows).to_contain_text("No conversations match “zeppelin”.")
-            field.fill("")
-            expect(rows.get_by_role("listitem")).to_have_count(listed)
+            expect_found(page, query, marked)
     with step("what is pinned stands first until it is unpinned"):
         expect(first).not_to_contain_text(title)
         choose(page, title, "conversations.pin")
@@ -185,6 +188,11 @@ def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_word
         really.click()
         expect(row(page, "Harbour")).to_have_count(0)
         expect(page.get_by_role("status").filter(has_text="Deleted forever.")).to_be_visible()
+
+
+def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(
+    page: Page, studio: PageProcess
+) -> None:
     called, confirm = Called(page), Called(page).field("composer.confirm")
     open_told(page, studio.sketched("draw a red fox in the desert", "make it darker"))
     last = page.locator("#chat .user").last
@@ -224,28 +232,7 @@ def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_word
     branched = page.url
     with step("words from right to left stand right"):
         begin_anew(page)
-        box = composer(page)
-        box.fill("ثعلب")
-        with Image.open(io.BytesIO(box.screenshot())) as shot:
-            grey = shot.convert("L")
-            ground = grey.getpixel((grey.width // 2, grey.height // 2))
-            ink = ImageChops.difference(grey, Image.new("L", grey.size, ground)).point(lambda level: 255 * (level > 90))
-            bounds = ink.crop((4, 4, grey.width - 4, grey.height - 4)).getbbox()
-        assert bounds is not None
-        assert bounds[0] > grey.width / 2
-        say(page, "ثعلب أحمر في الثلج يمشي بين الأشجار\nقطة")
-        expect_rest(page)
-        own = page.locator("#chat .user .own")
-        gaps = own.evaluate("""element => {
-          const range = document.createRange(), text = element.firstChild, at = text.data.indexOf("\\n") + 1;
-          range.setStart(text, at); range.setEnd(text, text.length);
-          const line = range.getBoundingClientRect(), all = element.getBoundingClientRect();
-          return [line.left - all.left, all.right - line.right];
-        }""")
-        assert gaps[0] > 50
-        assert gaps[1] < 2
-        expect(page.locator("#top h1")).to_have_attribute("dir", "auto")
-        expect_rest(page)
+        expect_right(page)
     with step("a plan is asked for"):
         begin_anew(page)
         ask_before_painting(page)
@@ -263,6 +250,39 @@ def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_word
         expect(confirm).to_be_checked()
         called.button("plan.run").click()
         expect_rest_with(page, 1)
+
+
+def expect_right(page: Page) -> None:
+    """Type and send words from right to left, and look where they stand."""
+    box = composer(page)
+    box.fill("ثعلب")
+    with Image.open(io.BytesIO(box.screenshot())) as shot:
+        grey = shot.convert("L")
+        ground = grey.getpixel((grey.width // 2, grey.height // 2))
+        ink = ImageChops.difference(grey, Image.new("L", grey.size, ground)).point(lambda level: 255 * (level > 90))
+        bounds = ink.crop((4, 4, grey.width - 4, grey.height - 4)).getbbox()
+    assert bounds is not None
+    assert bounds[0] > grey.width / 2
+    say(page, "ثعلب أحمر في الثلج يمشي بين الأشجار\nقطة")
+    expect_rest(page)
+    own = page.locator("#chat .user .own")
+    gaps = own.evaluate("""element => {
+      const range = document.createRange(), text = element.firstChild, at = text.data.indexOf("\\n") + 1;
+      range.setStart(text, at); range.setEnd(text, text.length);
+      const line = range.getBoundingClientRect(), all = element.getBoundingClientRect();
+      return [line.left - all.left, all.right - line.right];
+    }""")
+    assert gaps[0] > 50
+    assert gaps[1] < 2
+    expect(page.locator("#top h1")).to_have_attribute("dir", "auto")
+    expect_rest(page)
+
+
+def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_words_are_said_otherwise(
+    page: Page, studio: PageProcess, told: str
+) -> None:
+    a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page, told)
+    a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(page, studio)
 
 
 def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(

@@ -172,28 +172,8 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
         page.goto("about:blank")
 
 
-def downloaded(page: Page, button: Locator, file: Path) -> dict[str, bytes]:
-    """Press the button; return the files of the archive that is downloaded then."""
-    with page.expect_download() as download:
-        button.click()
-    assert download.value.suggested_filename == "aivista-pictures-2.zip"
-    download.value.save_as(file)
-    with zipfile.ZipFile(file) as archive:
-        assert archive.testzip() is None
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-# A thread that was just opened runs to its end once more when its pictures have come.
-SCROLLED = """async box => {
-  for (let still = 0; still < 4; still = box.scrollTop === 100 ? still + 1 : 0) {
-    box.scrollTop = 100;
-    await new Promise(resolve => setTimeout(resolve, 200));
-  }
-}"""
-
-
-def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_their_conversations(
-    page: Page, studio: PageProcess, talk: str, tmp_path: Path
+def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_while_the_studio_is_away(
+    page: Page, studio: PageProcess, talk: str
 ) -> None:
     found = open_gallery(page, studio)
     words = page.get_by_role("searchbox", name="Search your pictures")
@@ -323,6 +303,22 @@ def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_th
         page.keyboard.press("Escape")
         page.get_by_role("button", name="All 3").click()
         expect(found).to_have_count(3)
+
+
+def downloaded(page: Page, button: Locator, file: Path) -> dict[str, bytes]:
+    """Press the button; return the files of the archive that is downloaded then."""
+    with page.expect_download() as download:
+        button.click()
+    assert download.value.suggested_filename == "aivista-pictures-2.zip"
+    download.value.save_as(file)
+    with zipfile.ZipFile(file) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
+    page: Page, studio: PageProcess, folder: Path
+) -> None:
     found = open_gallery(page, studio)
     order = [found.nth(at).get_attribute("data-id") for at in range(3)]
     with step("the keyboard is enough"):
@@ -393,13 +389,13 @@ def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_th
         choose(page, "red fox", "鲸鱼")
         expect(bar(page)).to_contain_text("2 selected")
         expect(bar(page).get_by_role("button", name="Compare")).to_be_hidden()
-        files = downloaded(page, bar(page).get_by_role("button", name="Download"), tmp_path / "two.zip")
+        files = downloaded(page, bar(page).get_by_role("button", name="Download"), folder / "two.zip")
         assert len(files) == 2
         assert any("red-fox" in name for name in files)
         assert any("鲸鱼" in name for name in files)
         assert all(isinstance(read_recipe(data), Recipe) for data in files.values())
         bar(page).get_by_role("button", name="Other copies").click()
-        files = downloaded(page, page.get_by_role("menuitem", name="Clean copy"), tmp_path / "clean.zip")
+        files = downloaded(page, page.get_by_role("menuitem", name="Clean copy"), folder / "clean.zip")
         assert all(name.endswith("-clean.png") for name in files)
         assert [read_recipe(data) for data in files.values()] == [None, None]
         wait_until(lambda: not any((studio.home / "temporary").iterdir()))
@@ -438,6 +434,20 @@ def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_th
         choose(page, "lighthouse", "red fox")
         bar(page).get_by_role("button", name="Compare").click()
         expect(page.locator('#canvas .cmp[data-pair="#1 #2"]')).to_be_visible()
+
+
+# A thread that was just opened runs to its end once more when its pictures have come.
+SCROLLED = """async box => {
+  for (let still = 0; still < 4; still = box.scrollTop === 100 ? still + 1 : 0) {
+    box.scrollTop = 100;
+    await new Promise(resolve => setTimeout(resolve, 200));
+  }
+}"""
+
+
+def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
+    page: Page, studio: PageProcess, talk: str
+) -> None:
     open_gallery(page, studio, talk)
     with step("the open conversation follows what is deleted, and keeps its place"):
         expect(pictures(page)).to_have_count(2)
@@ -496,6 +506,16 @@ def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_th
         expect(page.locator("#chat .user")).to_have_count(0)
         for at in range(2):
             expect_loaded(page.locator("#box .thumbnail-item img").nth(at))
+
+
+def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_their_conversations(
+    page: Page, studio: PageProcess, talk: str, tmp_path: Path
+) -> None:
+    pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_while_the_studio_is_away(
+        page, studio, talk
+    )
+    pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(page, studio, tmp_path)
+    pictures_lead_to_their_conversations_and_into_the_one_that_is_open(page, studio, talk)
 
 
 def test_on_a_phone_fingers_do_the_same_and_everything_is_chinese(phone: Page, studio: PageProcess) -> None:

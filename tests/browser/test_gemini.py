@@ -66,10 +66,74 @@ def script_anew(gemini: GeminiProcess) -> None:
     gemini.control(clear=True)
 
 
-def test_a_picture_and_an_answer_of_a_model_are_asked_for_followed_and_found_again_with_a_key_of_the_session(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, photo: Path
+def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
+    page: Page, gemini: GeminiProcess, photo: Path
 ) -> None:
-    open_page(page, gemini_studio.url)
+    called = Called(page)
+    with step("the price follows what is added, and not every letter"):
+        asked: list[str] = []
+
+        def note(request: Request) -> None:
+            if "/aivista/act/page.price" in request.url:
+                asked.append(request.post_data or "")
+
+        page.on("request", note)
+        price = page.locator("#cost .price")
+        expect(price).to_have_attribute("data-beside", "")
+        told, before = price.get_attribute("title"), len(asked)
+        composer(page).press_sequentially("a red fox in the snow", delay=20)
+        # The page looks three times a second whether to ask; that it has looked and asked nothing shows nowhere.
+        page.wait_for_timeout(1_000)
+        assert asked[before:] == []
+        page.remove_listener("request", note)
+    with step("the price follows the very first setting that is changed, and the way back"):
+        choose_setting(page, "count", "4")
+        expect(price).to_have_attribute("title", re.compile("4 pictures, "))
+        called.button("composer.reset").click()
+        expect(price).to_have_attribute("title", re.compile("1 picture, "))
+    with step("the price follows files and long words"):
+        attach(page, photo)
+        expect(price).to_have_attribute("data-beside", re.compile('"files":1,"marked":0,"masks":0'))
+        assert price.get_attribute("title") != told
+        composer(page).fill("x" * 1200)
+        expect(price).to_have_attribute("data-beside", re.compile('"characters":1000,"files":1'))
+        gemini.control(on_text=[words("Fine.", chunks=1)])
+        say(page, "what is this?")
+        expect_rest(page)
+        expect(price).to_have_attribute("data-beside", "")
+        # What was said before makes the maximum a little higher.
+        now = price.get_attribute("title")
+        assert (now or "").splitlines()[1:-1] == (told or "").splitlines()[1:-1]
+    with step("an example fills the composer and is not sent"):
+        begin_anew(page)
+        page.get_by_role("button").filter(has_text=called.words("example.fox")).click()
+        expect(composer(page)).to_have_value(called.words("example.fox_text"))
+        expect(page.locator("#chat .user")).to_have_count(0)
+    with step("only what the chosen model obeys is offered"):
+        expect_offered(page, "1:8", 0)
+        choose_setting(page, "image-model", "Flash")
+        expect_offered(page, "1:8", 1)
+    with step("the locks of the chips reach the model"):
+        gemini.control(clear=True, on_text=[paint(count=3, ratio="3:2")])
+        settings = open_settings(page)
+        settings.locator("#image-models").get_by_role("button", name="Pro").click()
+        # The ratios that Pro does not obey go: others stand in their places then.
+        expect(settings.get_by_role("radio", name="1:8", exact=True)).to_have_count(0)
+        for value in ("4:5", "2K", "2"):
+            settings.get_by_role("radio", name=value, exact=True).check()
+        expect(page.locator("[data-aid=setup]")).to_have_text("Pro · 4:5 · 2K · 2")
+        # The ring stands around the box: the field in it has none of its own.
+        field = settings.locator("#avoid").get_by_role("textbox")
+        field.focus()
+        expect(field).to_have_css("box-shadow", "none")
+        close_settings(page)
+        say(page, "a fox")
+        expect_pictures(page, 2)
+        painted = [request for request in gemini.read("requests") if request["kind"] == "image"]
+        assert [request["model"] for request in painted] == ["gemini-3-pro-image"] * 2
+
+
+def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: GeminiProcess, photo: Path) -> None:
     with step("an answer streams as Markdown"):
         gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
         say(page, "talk to me of foxes")
@@ -140,8 +204,9 @@ def test_a_picture_and_an_answer_of_a_model_are_asked_for_followed_and_found_aga
         page.locator("#rail").get_by_role("button", name="a long story", exact=True).click()
         expect(page.locator("#chat .bot")).to_contain_text("last words")
         expect_rest(page)
-    script_anew(gemini)
-    begin_anew(page)
+
+
+def a_turn_is_found_again_by_a_page_that_was_loaded_anew_or_closed(page: Page, gemini: GeminiProcess) -> None:
     with step("a reload in the middle follows the turn to its end"):
         gemini.control(on_text=[held(words("one two three four five", chunks=5), after_chunks=2)])
         say(page, "count")
@@ -172,74 +237,9 @@ def test_a_picture_and_an_answer_of_a_model_are_asked_for_followed_and_found_aga
         expect_loaded(pictures(page).first)
         expect_rest(page)
         assert abs(before - shape(page.locator("#chat .frame"))) < 0.02
-    script_anew(gemini)
-    begin_anew(page)
-    # The page takes a file of one name only once. What is chosen here stays chosen in the next conversation.
-    other = photo.rename(photo.with_name("again.jpg"))
-    called = Called(page)
-    with step("the price follows what is added, and not every letter"):
-        asked: list[str] = []
 
-        def note(request: Request) -> None:
-            if "/aivista/act/page.price" in request.url:
-                asked.append(request.post_data or "")
 
-        page.on("request", note)
-        price = page.locator("#cost .price")
-        expect(price).to_have_attribute("data-beside", "")
-        told, before = price.get_attribute("title"), len(asked)
-        composer(page).press_sequentially("a red fox in the snow", delay=20)
-        # The page looks three times a second whether to ask; that it has looked and asked nothing shows nowhere.
-        page.wait_for_timeout(1_000)
-        assert asked[before:] == []
-        page.remove_listener("request", note)
-    with step("the price follows the very first setting that is changed, and the way back"):
-        choose_setting(page, "count", "4")
-        expect(price).to_have_attribute("title", re.compile("4 pictures, "))
-        called.button("composer.reset").click()
-        expect(price).to_have_attribute("title", re.compile("1 picture, "))
-    with step("the price follows files and long words"):
-        attach(page, other)
-        expect(price).to_have_attribute("data-beside", re.compile('"files":1,"marked":0,"masks":0'))
-        assert price.get_attribute("title") != told
-        composer(page).fill("x" * 1200)
-        expect(price).to_have_attribute("data-beside", re.compile('"characters":1000,"files":1'))
-        gemini.control(on_text=[words("Fine.", chunks=1)])
-        say(page, "what is this?")
-        expect_rest(page)
-        expect(price).to_have_attribute("data-beside", "")
-        # What was said before makes the maximum a little higher.
-        now = price.get_attribute("title")
-        assert (now or "").splitlines()[1:-1] == (told or "").splitlines()[1:-1]
-    with step("an example fills the composer and is not sent"):
-        begin_anew(page)
-        page.get_by_role("button").filter(has_text=called.words("example.fox")).click()
-        expect(composer(page)).to_have_value(called.words("example.fox_text"))
-        expect(page.locator("#chat .user")).to_have_count(0)
-    with step("only what the chosen model obeys is offered"):
-        expect_offered(page, "1:8", 0)
-        choose_setting(page, "image-model", "Flash")
-        expect_offered(page, "1:8", 1)
-    with step("the locks of the chips reach the model"):
-        gemini.control(clear=True, on_text=[paint(count=3, ratio="3:2")])
-        settings = open_settings(page)
-        settings.locator("#image-models").get_by_role("button", name="Pro").click()
-        # The ratios that Pro does not obey go: others stand in their places then.
-        expect(settings.get_by_role("radio", name="1:8", exact=True)).to_have_count(0)
-        for value in ("4:5", "2K", "2"):
-            settings.get_by_role("radio", name=value, exact=True).check()
-        expect(page.locator("[data-aid=setup]")).to_have_text("Pro · 4:5 · 2K · 2")
-        # The ring stands around the box: the field in it has none of its own.
-        field = settings.locator("#avoid").get_by_role("textbox")
-        field.focus()
-        expect(field).to_have_css("box-shadow", "none")
-        close_settings(page)
-        say(page, "a fox")
-        expect_pictures(page, 2)
-        painted = [request for request in gemini.read("requests") if request["kind"] == "image"]
-        assert [request["model"] for request in painted] == ["gemini-3-pro-image"] * 2
-    script_anew(gemini)
-    begin_anew(page)
+def a_key_is_tested_held_for_the_session_and_shown_nowhere(page: Page, gemini_studio: PageProcess) -> None:
     called = Called(page)
     called.button("rail.settings").click()
     dialog = page.get_by_role("dialog")
@@ -266,6 +266,24 @@ def test_a_picture_and_an_answer_of_a_model_are_asked_for_followed_and_found_aga
     with step("it is removed"):
         dialog.get_by_role("button", name="Remove key").click()
         expect(state).to_contain_text("Using the studio’s own key")
+
+
+def test_a_picture_and_an_answer_of_a_model_are_asked_for_followed_and_found_again_with_a_key_of_the_session(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, photo: Path
+) -> None:
+    open_page(page, gemini_studio.url)
+    an_answer_is_followed_stopped_left_and_tried_again(page, gemini, photo)
+    script_anew(gemini)
+    begin_anew(page)
+    a_turn_is_found_again_by_a_page_that_was_loaded_anew_or_closed(page, gemini)
+    script_anew(gemini)
+    begin_anew(page)
+    # The page takes a file of one name only once. What is chosen here stays chosen in the next conversation.
+    other = photo.rename(photo.with_name("again.jpg"))
+    what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(page, gemini, other)
+    script_anew(gemini)
+    begin_anew(page)
+    a_key_is_tested_held_for_the_session_and_shown_nowhere(page, gemini_studio)
 
 
 def test_a_page_whose_stream_breaks_off_shows_the_turn_to_its_end_and_does_not_run_it_again(

@@ -270,11 +270,181 @@ def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, st
         expect(phone.locator("#ctx")).to_contain_text("蒙版")
 
 
+def paint_with_keys(page: Page) -> None:
+    """Open the painter with the keyboard alone, paint and leave."""
+    page.locator("#chat .frame").first.focus()
+    page.keyboard.press("Enter")
+    opener = on(page, "#canvas").button("painter.paint")
+    expect(opener).to_be_visible()
+    opener.focus()
+    page.keyboard.press("Enter")
+    canvas = page.locator("#pt-canvas")
+    expect(canvas).to_be_focused()
+    expect(page.locator("#pt-help")).to_have_css("opacity", "1")
+    for _ in range(5):
+        page.keyboard.press("Shift+ArrowLeft")
+    expect(page.locator(".pt-ring")).to_have_css("opacity", "1")
+    page.keyboard.down(" ")
+    for _ in range(5):
+        page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.up(" ")
+    expect(share(page)).to_have_text(re.compile("painted$"))
+    image = mask(page)
+    left = 0.5 - 5 * 40 / 1024 * max(image.size) / image.width
+    assert [is_white(image, across, 0.5) for across in (left, (left + 0.5) / 2, 0.5)] == [True] * 3
+    assert not is_white(image, left - 0.1, 0.5)
+    painted = field(page)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Enter")
+    assert is_white(mask(page), 0.5, 0.5 + (8 + 80) / 1024 * max(image.size) / image.height)
+    page.keyboard.press("Control+z")
+    assert field(page) == painted
+    page.keyboard.press("Control+Shift+z")
+    assert field(page) != painted
+    page.keyboard.press("Escape")
+    expect(canvas).to_be_hidden()
+    expect(composer(page)).to_be_focused()
+    assert field(page) != ""
+
+
+def paint_several_areas(page: Page) -> None:
+    """The box and the eraser make several areas with hard edges."""
+    tool(page, "box").click()
+    stroke(page, (0.1, 0.1), (0.5, 0.6))
+    stroke(page, (0.9, 0.9), (0.7, 0.7))
+    image = mask(page)
+    assert [is_white(image, *point) for point in ((0.12, 0.12), (0.48, 0.58), (0.8, 0.8))] == [True] * 3
+    assert not is_white(image, 0.6, 0.65)
+    assert sum(image.histogram()[1:255]) == 0
+    tool(page, "eraser").click()
+    stroke(page, (0.3, 0.05), (0.3, 0.65))
+    image = mask(page)
+    assert [is_white(image, across, 0.3) for across in (0.15, 0.3, 0.45)] == [True, False, True]
+
+
+def undo_and_redo(page: Page) -> None:
+    """What is painted is undone and redone, inverted and cleared."""
+    expect(tool(page, "undo")).to_be_disabled()
+    stroke(page, (0.2, 0.2), (0.4, 0.2))
+    first = field(page)
+    stroke(page, (0.2, 0.8), (0.4, 0.8))
+    assert [is_white(mask(page), 0.3, down) for down in (0.2, 0.8)] == [True, True]
+    tool(page, "undo").click()
+    assert field(page) == first
+    tool(page, "redo").click()
+    assert is_white(mask(page), 0.3, 0.8)
+    tool(page, "invert").click()
+    image = mask(page)
+    assert [is_white(image, 0.3, 0.2), is_white(image, 0.6, 0.5), is_white(image, 0, 0)] == [False, True, True]
+    tool(page, "clear").click()
+    assert field(page) == ""
+    expect_unpainted(page)
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    for _ in range(4):
+        tool(page, "undo").click()
+    assert field(page) == ""
+    expect(tool(page, "undo")).to_be_disabled()
+
+
 ALPHA = """canvas => {
   const { width, height } = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
   return [0.5, 0.3].map(x => data[4 * (Math.round(height / 2) * width + Math.round(width * x)) + 3])
     .concat(data[4 * (Math.round(height / 2) * width + Math.round(width * 0.3) + 3) + 3]);
 }"""
+
+
+def box_with_keys_and_a_soft_edge(page: Page, canvas: Locator) -> None:
+    """A box takes two corners with the keys; the soft edge is shown, and sent beside a hard mask."""
+    tool(page, "box").click()
+    canvas.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press(" ")
+    for _ in range(3):
+        page.keyboard.press("Shift+ArrowRight")
+        page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press(" ")
+    box = mask(page).getbbox()
+    assert box is not None
+    side = 3 * 40 / 1024 * max(mask(page).size)
+    assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([side, side], abs=2)
+    tool(page, "clear").click()
+    stroke(page, (0.3, 0.2), (0.7, 0.8))
+    shown_hard = canvas.evaluate(ALPHA)
+    hard = mask(page).tobytes()
+    on(page, "#pt").slider("painter.feather").fill("32")
+    expect(page.locator("#pt-feather + output")).to_have_text("32")
+    [sent] = read(field(page)).masks
+    assert sent.feather_px == 32
+    assert mask(page).tobytes() == hard
+    shown_soft = canvas.evaluate(ALPHA)
+    assert shown_soft[0] == shown_hard[0] == 255
+    assert 0 < shown_soft[2] < shown_hard[2] or shown_soft[2] == round(255 * 0.35)
+    assert float(canvas.evaluate("canvas => getComputedStyle(canvas).opacity")) == pytest.approx(0.56)
+
+
+def load_masks(page: Page, folder: Path) -> None:
+    """A mask is loaded and scaled, or refused in a sentence."""
+    size = page.locator("#pt-pixels").inner_text().split("×")
+    width, height = int(size[0]), int(size[1])
+    half = Image.new("L", (width // 2, height // 2))
+    half.paste(255, (0, 0, width // 4, height // 2))
+    chosen = page.locator("#pt-file")
+    half.save(folder / "half.png")
+    chosen.set_input_files(folder / "half.png")
+    expect(share(page)).to_have_text("50 % painted")
+    expect(page.locator("#pt-said")).to_have_text("Mask loaded.")
+    assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
+    loaded, note = field(page), page.locator("#pt-note")
+    Image.new("L", (300, 300), 255).save(folder / "square.png")
+    (folder / "words.png").write_text("no picture")
+    Image.new("L", (width, height), 0).save(folder / "black.png")
+    for name, said in (
+        ("square.png", f"The mask is 300×300 and the picture {width}×{height}"),
+        ("words.png", "cannot be read as an image"),
+        ("black.png", "This file has no white areas"),
+    ):
+        chosen.set_input_files(folder / name)
+        expect(note).to_contain_text(said)
+    assert field(page) == loaded
+    tool(page, "undo").click()
+    expect_unpainted(page)
+    expect(note).to_be_hidden()
+
+
+def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
+    """The brush still paints where it is."""
+    width = place_of(canvas)["width"]
+    page.mouse.move(*spot(canvas, 0.25, 0.25))
+    page.mouse.wheel(0, -700)
+    zoomed = place_of(canvas)["width"]
+    assert zoomed > 2 * width
+    stroke(page, (0.25, 0.25), (0.25, 0.25))
+    bounds = mask(page).getbbox()
+    assert bounds is not None
+    image = mask(page)
+    middle = [(bounds[0] + bounds[2]) / 2 / image.width, (bounds[1] + bounds[3]) / 2 / image.height]
+    assert middle == pytest.approx([0.25, 0.25], abs=0.01)
+    painted, at = field(page), place_of(canvas)
+    page.keyboard.down(" ")
+    start = spot(canvas, 0.25, 0.25)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(start[0] + 60, start[1] + 40, steps=4)
+    page.mouse.up()
+    page.keyboard.up(" ")
+    moved = place_of(canvas)
+    assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
+    tool(page, "zoom_in").focus()
+    page.keyboard.press("ArrowRight")
+    assert place_of(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
+    tool(page, "zoom_in").click()
+    assert place_of(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
+    tool(page, "zoom_out").click()
+    tool(page, "fit").click()
+    assert place_of(canvas)["width"] == pytest.approx(width, abs=1)
+    assert field(page) == painted
 
 
 PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
@@ -301,184 +471,49 @@ def open_and_leave(page: Page, canvas: Locator) -> None:
     expect(page.locator("#canvas .cv-pic")).to_be_hidden()
 
 
+def size_the_brush(page: Page, canvas: Locator) -> None:
+    """Brackets are the size of the brush."""
+    stroke(page, (0.5, 0.5), (0.5, 0.5))
+    canvas.focus()
+    narrow = mask(page).getbbox()
+    for _ in range(6):
+        page.keyboard.press("]")
+    stroke(page, (0.5, 0.5), (0.5, 0.5))
+    wide = mask(page).getbbox()
+    assert narrow is not None
+    assert wide is not None
+    grown = 6 * 8 / 1024 * max(mask(page).size)
+    assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + grown, abs=8)
+    for _ in range(40):
+        page.keyboard.press("[")
+    expect(page.locator("#pt-size")).to_have_value("4")
+
+
 def every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(page: Page, canvas: Locator, folder: Path) -> None:
     with step("opening and leaving moves nothing else"):
         open_and_leave(page, canvas)
     with step("what is painted is undone and redone, inverted and cleared"):
         paint_over(page)
-        expect(tool(page, "undo")).to_be_disabled()
-        stroke(page, (0.2, 0.2), (0.4, 0.2))
-        first = field(page)
-        stroke(page, (0.2, 0.8), (0.4, 0.8))
-        assert [is_white(mask(page), 0.3, down) for down in (0.2, 0.8)] == [True, True]
-        tool(page, "undo").click()
-        assert field(page) == first
-        tool(page, "redo").click()
-        assert is_white(mask(page), 0.3, 0.8)
-        tool(page, "invert").click()
-        image = mask(page)
-        assert [is_white(image, 0.3, 0.2), is_white(image, 0.6, 0.5), is_white(image, 0, 0)] == [False, True, True]
-        tool(page, "clear").click()
-        assert field(page) == ""
-        expect_unpainted(page)
-        expect(page.locator("#ctx .ctx")).to_have_count(0)
-        for _ in range(4):
-            tool(page, "undo").click()
-        assert field(page) == ""
-        expect(tool(page, "undo")).to_be_disabled()
+        undo_and_redo(page)
     with step("box and eraser"):
-        tool(page, "box").click()
-        stroke(page, (0.1, 0.1), (0.5, 0.6))
-        stroke(page, (0.9, 0.9), (0.7, 0.7))
-        image = mask(page)
-        assert [is_white(image, *point) for point in ((0.12, 0.12), (0.48, 0.58), (0.8, 0.8))] == [True] * 3
-        assert not is_white(image, 0.6, 0.65)
-        assert sum(image.histogram()[1:255]) == 0
-        tool(page, "eraser").click()
-        stroke(page, (0.3, 0.05), (0.3, 0.65))
-        image = mask(page)
-        assert [is_white(image, across, 0.3) for across in (0.15, 0.3, 0.45)] == [True, False, True]
+        paint_several_areas(page)
     with step("a mask is loaded, scaled or refused"):
         tool(page, "clear").click()
-        size = page.locator("#pt-pixels").inner_text().split("×")
-        width, height = int(size[0]), int(size[1])
-        half = Image.new("L", (width // 2, height // 2))
-        half.paste(255, (0, 0, width // 4, height // 2))
-        chosen = page.locator("#pt-file")
-        half.save(folder / "half.png")
-        chosen.set_input_files(folder / "half.png")
-        expect(share(page)).to_have_text("50 % painted")
-        expect(page.locator("#pt-said")).to_have_text("Mask loaded.")
-        assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
-        loaded, note = field(page), page.locator("#pt-note")
-        Image.new("L", (300, 300), 255).save(folder / "square.png")
-        (folder / "words.png").write_text("no picture")
-        Image.new("L", (width, height), 0).save(folder / "black.png")
-        for name, said in (
-            ("square.png", f"The mask is 300×300 and the picture {width}×{height}"),
-            ("words.png", "cannot be read as an image"),
-            ("black.png", "This file has no white areas"),
-        ):
-            chosen.set_input_files(folder / name)
-            expect(note).to_contain_text(said)
-        assert field(page) == loaded
-        tool(page, "undo").click()
-        expect_unpainted(page)
-        expect(note).to_be_hidden()
+        load_masks(page, folder)
     with step("zoomed and moved"):
         tool(page, "brush").click()
-        width = place_of(canvas)["width"]
-        page.mouse.move(*spot(canvas, 0.25, 0.25))
-        page.mouse.wheel(0, -700)
-        zoomed = place_of(canvas)["width"]
-        assert zoomed > 2 * width
-        stroke(page, (0.25, 0.25), (0.25, 0.25))
-        bounds = mask(page).getbbox()
-        assert bounds is not None
-        image = mask(page)
-        middle = [(bounds[0] + bounds[2]) / 2 / image.width, (bounds[1] + bounds[3]) / 2 / image.height]
-        assert middle == pytest.approx([0.25, 0.25], abs=0.01)
-        painted, at = field(page), place_of(canvas)
-        page.keyboard.down(" ")
-        start = spot(canvas, 0.25, 0.25)
-        page.mouse.move(*start)
-        page.mouse.down()
-        page.mouse.move(start[0] + 60, start[1] + 40, steps=4)
-        page.mouse.up()
-        page.keyboard.up(" ")
-        moved = place_of(canvas)
-        assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
-        tool(page, "zoom_in").focus()
-        page.keyboard.press("ArrowRight")
-        assert place_of(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
-        tool(page, "zoom_in").click()
-        assert place_of(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
-        tool(page, "zoom_out").click()
-        tool(page, "fit").click()
-        assert place_of(canvas)["width"] == pytest.approx(width, abs=1)
-        assert field(page) == painted
+        paint_zoomed_and_moved(page, canvas)
     with step("the keyboard alone opens, paints and leaves"):
         tool(page, "clear").click()
         tool(page, "done").click()
-        page.locator("#chat .frame").first.focus()
-        page.keyboard.press("Enter")
-        opener = on(page, "#canvas").button("painter.paint")
-        expect(opener).to_be_visible()
-        opener.focus()
-        page.keyboard.press("Enter")
-        canvas = page.locator("#pt-canvas")
-        expect(canvas).to_be_focused()
-        expect(page.locator("#pt-help")).to_have_css("opacity", "1")
-        for _ in range(5):
-            page.keyboard.press("Shift+ArrowLeft")
-        expect(page.locator(".pt-ring")).to_have_css("opacity", "1")
-        page.keyboard.down(" ")
-        for _ in range(5):
-            page.keyboard.press("Shift+ArrowRight")
-        page.keyboard.up(" ")
-        expect(share(page)).to_have_text(re.compile("painted$"))
-        image = mask(page)
-        left = 0.5 - 5 * 40 / 1024 * max(image.size) / image.width
-        assert [is_white(image, across, 0.5) for across in (left, (left + 0.5) / 2, 0.5)] == [True] * 3
-        assert not is_white(image, left - 0.1, 0.5)
-        painted = field(page)
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("Shift+ArrowDown")
-        page.keyboard.press("Shift+ArrowDown")
-        page.keyboard.press("Enter")
-        assert is_white(mask(page), 0.5, 0.5 + (8 + 80) / 1024 * max(image.size) / image.height)
-        page.keyboard.press("Control+z")
-        assert field(page) == painted
-        page.keyboard.press("Control+Shift+z")
-        assert field(page) != painted
-        page.keyboard.press("Escape")
-        expect(canvas).to_be_hidden()
-        expect(composer(page)).to_be_focused()
-        assert field(page) != ""
+        paint_with_keys(page)
     with step("brackets are the size of the brush"):
         paint_over(page)
         tool(page, "clear").click()
-        stroke(page, (0.5, 0.5), (0.5, 0.5))
-        canvas.focus()
-        narrow = mask(page).getbbox()
-        for _ in range(6):
-            page.keyboard.press("]")
-        stroke(page, (0.5, 0.5), (0.5, 0.5))
-        wide = mask(page).getbbox()
-        assert narrow is not None
-        assert wide is not None
-        grown = 6 * 8 / 1024 * max(mask(page).size)
-        assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + grown, abs=8)
-        for _ in range(40):
-            page.keyboard.press("[")
-        expect(page.locator("#pt-size")).to_have_value("4")
+        size_the_brush(page, canvas)
     with step("a box with the keys, and the soft edge"):
         tool(page, "clear").click()
-        tool(page, "box").click()
-        canvas.focus()
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press(" ")
-        for _ in range(3):
-            page.keyboard.press("Shift+ArrowRight")
-            page.keyboard.press("Shift+ArrowDown")
-        page.keyboard.press(" ")
-        box = mask(page).getbbox()
-        assert box is not None
-        side = 3 * 40 / 1024 * max(mask(page).size)
-        assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([side, side], abs=2)
-        tool(page, "clear").click()
-        stroke(page, (0.3, 0.2), (0.7, 0.8))
-        shown_hard = canvas.evaluate(ALPHA)
-        hard = mask(page).tobytes()
-        on(page, "#pt").slider("painter.feather").fill("32")
-        expect(page.locator("#pt-feather + output")).to_have_text("32")
-        [sent] = read(field(page)).masks
-        assert sent.feather_px == 32
-        assert mask(page).tobytes() == hard
-        shown_soft = canvas.evaluate(ALPHA)
-        assert shown_soft[0] == shown_hard[0] == 255
-        assert 0 < shown_soft[2] < shown_hard[2] or shown_soft[2] == round(255 * 0.35)
-        assert float(canvas.evaluate("canvas => getComputedStyle(canvas).opacity")) == pytest.approx(0.56)
+        box_with_keys_and_a_soft_edge(page, canvas)
     with step("what was cleared is not sent"):
         tool(page, "clear").click()
         arrived, _ = send(page, "make it brighter")

@@ -126,12 +126,9 @@ NEW = re.compile(r"^New picture\s*· paint over it\s*$")
 EDITED = re.compile(r"^Editing\s*New picture\s*· mask \d+ %\s*$")
 
 
-# Every picture that it sends is painted and pasted: more than a minute on a busy machine.
-@pytest.mark.timeout(300)
-def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whatever_comes_between(
-    page: Page, whole_studio: PageProcess, photo: Path, tmp_path: Path
+def photos_are_painted_over_or_made_wider_and_nothing_outside_the_mask_changes(
+    page: Page, studio: PageProcess, folder: Path
 ) -> None:
-    open_stage(page, whole_studio)
     called = Called(page)
     painter = on(page, "#pt")
     with step("a photo is dropped and painted over"):
@@ -149,7 +146,7 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         assert json.loads(arrived)["handle"] == "upload:1"
         expect_painted(page)
         expect(page.locator("#chat .refs .tag")).to_have_text(["#1"])
-        top, bottom = expect_changed_under_the_stroke(opened(page, whole_studio, 0))
+        top, bottom = expect_changed_under_the_stroke(opened(page, studio, 0))
         assert 0.3 < top < 0.5 < bottom < 0.7
         expect(composer(page)).to_have_value("")
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
@@ -168,11 +165,11 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         expect(share(page)).to_have_text("480×260 afterwards")
         say(page, "make it wider")
         expect_pictures(page, 1)
-        assert opened(page, whole_studio, 0).size == (480, 260)
+        assert opened(page, studio, 0).size == (480, 260)
     with step("of several files all pictures are attached and the first is painted over, upright"):
         open_stage(page)
-        (tmp_path / "a.png").write_bytes(png("chelsea"))
-        attach(page, tmp_path / "a.png")
+        (folder / "a.png").write_bytes(png("chelsea"))
+        attach(page, folder / "a.png")
         exif = Image.Exif()
         exif[0x0112] = 6
         lying = Held("lying.jpg", encoded(picture(), "JPEG", exif=exif), "image/jpeg")
@@ -189,7 +186,7 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         expect_painted(page)
         expect(page.locator("#chat .refs .tag")).to_have_text(["#1", "#2", "#3"])
         expect(page.locator("#chat .pic .tag").first).to_contain_text("#2b")
-        assert opened(page, whole_studio, 0).size == (520, 640)
+        assert opened(page, studio, 0).size == (520, 640)
     with step("it offers its mask once it has a handle"):
         page.locator("#chat .refs").get_by_role("button", name="#2").click()
         expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
@@ -199,7 +196,11 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         expect(page.locator("#ctx")).to_contain_text(re.compile(r"#2\s*· mask"))
         assert handle(page) == "#2"
         assert mask(page).getpixel((234, 320)) == 255
-    open_stage(page)
+
+
+def what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(
+    page: Page,
+) -> None:
     with step("what the browser cannot show is only attached"):
         drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
         expect(page.locator("#pt-said")).to_contain_text("Send it first, then you can paint over it")
@@ -232,7 +233,9 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
         assert field(page) == ""
         expect(chip(page)).to_have_count(0)
-    open_stage(page, whole_studio)
+
+
+def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page: Page, photo: Path) -> None:
     called = Called(page)
     delete = on(page, "#box").button("builtin.remove")
     with step("its number follows it when another file goes or comes"):
@@ -315,9 +318,10 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         on(chip(page)).button("painter.new_drop").click()
         expect(chip(page)).to_have_count(0)
         expect(thumbnails(page)).to_have_count(1)
-    on(page, "#box").button("builtin.remove").click()
-    open_stage(page)
-    fake = tmp_path / "holiday.png"
+
+
+def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(page: Page, folder: Path) -> None:
+    fake = folder / "holiday.png"
     fake.write_bytes(b"this is no picture")
     with step("a turn that fails gives the file and the mask back, and they belong together"):
         attach(page, fake)
@@ -396,6 +400,22 @@ def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whateve
         expect_handle(page, 2)
         expect(chip(page)).to_contain_text("· mask")
         page.unroute(UPLOADS)
+
+
+# Every picture that it sends is painted and pasted: more than a minute on a busy machine.
+@pytest.mark.timeout(300)
+def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whatever_comes_between(
+    page: Page, whole_studio: PageProcess, photo: Path, tmp_path: Path
+) -> None:
+    open_stage(page, whole_studio)
+    photos_are_painted_over_or_made_wider_and_nothing_outside_the_mask_changes(page, whole_studio, tmp_path)
+    open_stage(page)
+    what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(page)
+    open_stage(page, whole_studio)
+    the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page, photo)
+    on(page, "#box").button("builtin.remove").click()
+    open_stage(page)
+    a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(page, tmp_path)
 
 
 def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another_is_painted_over_and_sent(
