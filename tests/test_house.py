@@ -15,8 +15,6 @@ from tests.support.tables import table
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("agent", "webui") for path in (ROOT / folder).rglob("*.py"))
 AGENT = [path for path in SOURCES if path.is_relative_to(ROOT / "agent")]
-SWALLOWING_NAMES = {"utils", "util", "helpers", "helper", "common", "shared", "manager", "misc"}
-FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
 
 # What the catalogue calls a provider or a model.
 NAMES = {name for one in load_catalogue().entries if not one.stands_for_any for name in (one.provider, one.id)}
@@ -37,7 +35,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("agent.fetching", "agent.providers", "agent.sandbox", "agent.storage"),
     tuple(f"agent.{name}" for name in LEAVES.split()),
 )
-GROUND = len(FLOORS) - 1
 # The door's name, `agent`, leads to the whole studio and mends the proxies, and the tool that fetches a history image
 # leads to that file.
 PASSAGES = {("agent", "agent.studio"), ("agent", "agent.proxies"), ("agent.tools", "agent.history_images")}
@@ -94,7 +91,7 @@ def points_up(module: str, target: str) -> bool:
     if there in {None, here} or (here, there) in PASSAGES:
         return False
     floor, other = floor_of(here or ""), floor_of(there or "")
-    return floor is None or other is None or other < floor or (other == floor and floor != GROUND)
+    return floor is None or other is None or other < floor or (other == floor and floor != (len(FLOORS) - 1))
 
 
 def test_arrows_point_down() -> None:
@@ -115,7 +112,7 @@ def test_the_agent_knows_no_screen() -> None:
         f"{path.relative_to(ROOT)} imports {target}"
         for path in AGENT
         for target in imported(path)
-        if target.partition(".")[0] in FORBIDDEN_IN_AGENT
+        if target.partition(".")[0] in {"gradio", "gradio_client", "webui"}
     ]
     assert wrong == []
 
@@ -218,4 +215,4 @@ def test_no_provider_and_no_model_is_compared_by_name() -> None:
 def test_no_file_is_named_after_everything() -> None:
     folders_and_files = [part for path in SOURCES for part in path.relative_to(ROOT).with_suffix("").parts]
     words = {word for part in folders_and_files for word in part.lower().split("_")}
-    assert not words & SWALLOWING_NAMES
+    assert not words & {"utils", "util", "helpers", "helper", "common", "shared", "manager", "misc"}

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from agent import Settings
+from agent import Settings, Studio
 from tests.support.clock import Clock
 from tests.support.gemini import on_gemini
 from tests.support.small_frames import small_frames
@@ -18,6 +18,12 @@ from tests.wire_server import GeminiServer
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", retry_budget_s=0, catalogue_file=small_frames(tmp_path))
+
+
+@pytest.fixture
+async def studio(settings: Settings) -> AsyncIterator[Studio]:
+    async with Studio(settings) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -71,10 +71,6 @@ def is_sound(home: Path) -> bool:
         return bool(database.execute("PRAGMA integrity_check").fetchone()[0] == "ok")
 
 
-def pictures_on_disk(home: Path) -> int:
-    return len(rows(home / "aivista.db", "SELECT handle FROM pictures"))
-
-
 async def test_room_that_is_set_aside_is_nobody_elses_until_it_is_given_back(disk: SmallDisk) -> None:
     reserve = DiskReserve(disk.folder / "home")
     async with reserve.hold(20 * MB):
@@ -161,7 +157,7 @@ async def test_what_the_disk_never_had_room_for_is_offered_and_joins_the_convers
             data, mime_type = await studio.unrecorded_picture(conversation.id, digest)
             assert (mime_type, data[:2]) == ("image/jpeg", b"\xff\xd8")
         disk.clear()
-        await until(lambda: pictures_on_disk(disk.folder / "home") == 1)
+        await until(lambda: len(rows((disk.folder / "home") / "aivista.db", "SELECT handle FROM pictures")) == 1)
         kept = await studio.conversations.get(conversation.id)
         assert [picture.handle for picture in kept.pictures] == ["#1"]
     async with Studio(on_the_disk(settings, disk, server)) as studio:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from agent import ErrorCode, GalleryQuery, Preferences, RequestRefused, Settings, Studio, TurnRequest, TurnSettings
+from agent import ErrorCode, GalleryQuery, Preferences, Settings, Studio, TurnRequest, TurnSettings
+from tests.support.refusals import refusal
 
 VISITOR, ACCOUNT = "visitor-0001", "account-ann"
 
@@ -44,6 +43,4 @@ async def test_all_that_a_visitor_has_is_the_accounts_which_keeps_its_own(tmp_pa
         assert (await studio.preferences.of(ACCOUNT)).cap_day_usd == 2
         assert await studio.preferences.defaults(ACCOUNT) == tall
         assert [one.id for one in await studio.conversations.list("visitor-0002")] == [others]
-        with pytest.raises(RequestRefused) as refused:
-            await studio.conversations.get(kept, VISITOR)
-        assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+        assert await refusal(studio.conversations.get(kept, VISITOR)) is ErrorCode.CONVERSATION_NOT_FOUND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -203,8 +203,7 @@ def test_records_that_go_in_a_ring_or_nowhere_are_cut_open(pictures: list[Pictur
 
 
 def test_a_clock_that_went_backwards_puts_nobody_above_their_parents() -> None:
-    tree = lineage([made(2, "#1", at=1), made(1, at=5)])
-    assert place(tree) == {"#1": (0, 0), "#2": (0, 1)}
+    assert place(lineage([made(2, "#1", at=1), made(1, at=5)])) == {"#1": (0, 0), "#2": (0, 1)}
 
 
 def test_a_conversation_without_pictures_has_an_empty_tree() -> None:
@@ -215,8 +214,7 @@ def test_a_conversation_without_pictures_has_an_empty_tree() -> None:
 def test_any_conversation_has_a_tree_in_which_everybody_has_their_own_place(seed: int) -> None:
     pictures = random_pictures(seed, 3 * seed)
     check(lineage(pictures), pictures)
-    shuffled = random.Random(seed).sample(pictures, len(pictures))
-    assert lineage(shuffled) == lineage(pictures)
+    assert lineage(random.Random(seed).sample(pictures, len(pictures))) == lineage(pictures)
 
 
 @each_case("seed", range(20))
@@ -225,7 +223,10 @@ def test_a_tree_without_the_deleted_is_sound_too(seed: int) -> None:
     gone = {one.handle for one in random.Random(seed).sample(pictures, 30)}
     tree = lineage(pictures, gone)
     assert {one.handle for one in tree.placed if not one.is_gone} == {one.handle for one in pictures} - gone
-    assert all(any(not tree_kin(tree, child).is_gone for child in tree.branch_of(one.handle)) for one in gone_of(tree))
+    assert all(
+        any(not find(tree, child).is_gone for child in tree.branch_of(one.handle))
+        for one in (one for one in tree.placed if one.is_gone)
+    )
     check(tree, pictures)
 
 
@@ -234,14 +235,6 @@ def test_a_long_line_of_descent_is_placed_without_recursion() -> None:
     tree = lineage(pictures)
     assert (tree.columns, tree.rows) == (2, 3000)
     assert len(tree.path_to("#2999")) == len(tree.branch_of("#0")) == 3000
-
-
-def tree_kin(tree: Lineage, handle: str) -> PlacedPicture:
-    return find(tree, handle)
-
-
-def gone_of(tree: Lineage) -> Iterable[PlacedPicture]:
-    return (one for one in tree.placed if one.is_gone)
 
 
 def check(tree: Lineage, pictures: Sequence[Picture]) -> None:

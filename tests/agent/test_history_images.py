@@ -16,7 +16,6 @@ from agent import (
     ImagePart,
     Picture,
     PromptMessage,
-    RequestRefused,
     Role,
     TextPart,
     ToolResultPart,
@@ -26,6 +25,7 @@ from agent.storage.cache import ByteCache, history_images
 from agent.storage.images import ImageStore
 from tests.support.cases import each_case
 from tests.support.histories import NOW
+from tests.support.refusals import refusal
 
 
 @dataclass
@@ -134,9 +134,7 @@ async def test_cache_and_file_stand_in_for_each_other_and_what_is_gone_from_both
     album.lose(lost)
     result = await album.fetch(lost.md5, lost)
     assert (result.is_error, result.images, "expired" in str(result.content["error"])) == (True, (), True)
-    with pytest.raises(RequestRefused) as refused:
-        await album.images.read(lost)
-    assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
+    assert await refusal(album.images.read(lost)) is ErrorCode.PICTURE_FILE_MISSING
     # It does not end the turn.
     seen = replace_history_images((prompt(lost), prompt("now")))
     assert seen[0].text == f"[Picture:history_{lost.md5}] (#2, uploaded by the user)"

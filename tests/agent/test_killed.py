@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
@@ -31,6 +30,7 @@ from tests.adapters.records import Housekeeping
 from tests.support import turns
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL
+from tests.support.turns import calls_on_disk
 from tests.wire_server import Answer, Call, GeminiServer, Hold, PictureAnswer, Search, Text, WireRequest
 from tests.wire_server.models import Kind
 
@@ -157,10 +157,7 @@ async def at_rest(studio: Studio, conversation_id: str) -> tuple[Conversation, T
 
 def journal(home: Path) -> dict[str, str]:
     """Return the state of every paid call on disk, by name."""
-    with sqlite3.connect(home / "aivista.db") as connection:
-        rows = dict(connection.execute("SELECT name, state FROM calls").fetchall())
-    connection.close()
-    return rows
+    return {name: row["state"] for name, row in calls_on_disk(home).items()}
 
 
 @pytest.fixture
@@ -206,8 +203,7 @@ async def test_a_turn_whose_studio_was_killed_goes_on_at_the_next_start(
             assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
             conversation, turn = await at_rest(studio, conversation_id)
         assert turn.state is TurnState.DONE
-        made = [one.handle for one in conversation.pictures if one.receipt]
-        assert made == ["#1"]
+        assert [one.handle for one in conversation.pictures if one.receipt] == ["#1"]
         assert [one.handles for one in turn.components if isinstance(one, SmartCanvas)] == [("#1",)]
     again = {"planner": "plan", "searcher": "search", "picture": "paint"}
     # On record as sent: whether its bytes had left when the process died, only the server knows.

@@ -83,24 +83,19 @@ async def test_reviews_and_plans_of_many_conversations_never_mix(settings: Setti
     for number, (events, kept) in enumerate(told):
         everything = spoken(events) + kept.model_dump_json()
         assert [mark for mark in marks if mark in everything] == [marks[number]]
-        expect_whole(events, kept, number)
+        is_dropped = number % 10 == 1
+        assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 2
+        assert len(of_type(events, TurnDone)) == 2
+        assert len(of_type(events, PictureReady)) == len(kept.pictures) == (not is_dropped)
+        assert len(of_type(events, PlanReady)) == number % 2
+        assert len(of_type(events, PictureReviewed)) == (number % 3 == 0 and not is_dropped)
+        cards = [one.state for one in kept.turns[0].components if isinstance(one, PlanCard)]
+        assert cards == (["dropped" if is_dropped else "run"] if number % 2 else [])
+        shown = [one.handles for one in kept.turns[0].components if isinstance(one, SmartCanvas)]
+        assert shown == ([] if is_dropped else [("#1",)])
     calls = rows(gemini.home / "aivista.db", "SELECT conversation_id, name, state FROM calls")
     assert {row["state"] for row in calls} == {"done"}
     assert {row["conversation_id"] for row in calls} == {kept.id for _, kept in told}
-
-
-def expect_whole(events: list[TurnEvent], kept: Conversation, number: int) -> None:
-    """The conversation has its picture, unless its plan was dropped, and its review or plan where it wanted one."""
-    is_dropped = number % 10 == 1
-    assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 2
-    assert len(of_type(events, TurnDone)) == 2
-    assert len(of_type(events, PictureReady)) == len(kept.pictures) == (not is_dropped)
-    assert len(of_type(events, PlanReady)) == number % 2
-    assert len(of_type(events, PictureReviewed)) == (number % 3 == 0 and not is_dropped)
-    cards = [one.state for one in kept.turns[0].components if isinstance(one, PlanCard)]
-    assert cards == (["dropped" if is_dropped else "run"] if number % 2 else [])
-    shown = [one.handles for one in kept.turns[0].components if isinstance(one, SmartCanvas)]
-    assert shown == ([] if is_dropped else [("#1",)])
 
 
 async def test_of_fifty_at_once_four_are_at_work_and_the_others_come_in_their_order_or_hear_that_it_is_full(

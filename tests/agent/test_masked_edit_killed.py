@@ -18,7 +18,6 @@ from tests.support.waiting import until
 from tests.wire_server import Answer, Call, GeminiServer, Text, WireRequest
 from tests.wire_server.models import Kind
 
-PHOTO = stored(photo())
 AREA = rectangle(260, 180, 400, 320)
 
 CHILD = """
@@ -59,29 +58,23 @@ def _talk(request: WireRequest) -> Answer:
     return Text("I see.")
 
 
-async def _killed(server: GeminiServer, home: Path, folder: Path, moment: str) -> str:
-    """Run the edit in a process that is killed at the moment, or as soon as its paid answer is in the journal."""
-    photograph, mask = folder / "photo.png", folder / "mask.png"
-    photograph.write_bytes(PHOTO)
-    mask.write_bytes(mask_over("#1", AREA).image)
-    arguments = (str(home), server.url, KEY, str(photograph), str(mask), moment)
-    with StudioChild(CHILD, *arguments) as child:
-        conversation_id = await child.line()
-        if moment == "answered":
-            # It is being pasted then.
-            statement = "SELECT state FROM calls WHERE name LIKE 'picture:%'"
-            await until(lambda: rows(home / "aivista.db", statement) == [{"state": "done"}])
-            child.kill()
-        assert await child.ended() == -signal.SIGKILL
-    return conversation_id
-
-
 @pytest.mark.parametrize("moment", ["answered", "picture_ready"])
 async def test_a_killed_edit_goes_on_with_the_same_plan_and_is_paid_once(
     server: GeminiServer, settings: Settings, tmp_path: Path, moment: str
 ) -> None:
     gemini = on_gemini(settings, server.url)
-    conversation_id = await _killed(server, gemini.home, tmp_path, moment)
+    photograph, mask = tmp_path / "photo.png", tmp_path / "mask.png"
+    photograph.write_bytes(stored(photo()))
+    mask.write_bytes(mask_over("#1", AREA).image)
+    arguments = (str(gemini.home), server.url, KEY, str(photograph), str(mask), moment)
+    with StudioChild(CHILD, *arguments) as child:
+        conversation_id = await child.line()
+        if moment == "answered":
+            # It is being pasted then.
+            statement = "SELECT state FROM calls WHERE name LIKE 'picture:%'"
+            await until(lambda: rows(gemini.home / "aivista.db", statement) == [{"state": "done"}])
+            child.kill()
+        assert await child.ended() == -signal.SIGKILL
     async with Studio(gemini) as studio:
         conversation = await at_rest(studio, conversation_id)
         turn = conversation.turns[-1]

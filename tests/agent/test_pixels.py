@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zlib
 
 import cv2
 import numpy as np
@@ -25,6 +24,7 @@ from tests.adapters.pixels import (
 )
 from tests.support.cases import each_case
 from tests.support.icc import grey_profile, rgb_profile
+from tests.support.pixels import png_with_header
 
 CHANNELS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 
@@ -105,12 +105,7 @@ def test_a_palette_with_a_transparent_entry_keeps_its_transparency() -> None:
 
 def test_grey_with_alpha_of_sixteen_bits_becomes_rgba() -> None:
     # No encoder at hand writes this kind: the header's colour type is changed by hand, and the rows packed to fit.
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    row = b"\0" + struct.pack(">HHHH", 1000, 65535, 40000, 300)
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 16, 4, 0, 0, 0))
-    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(row)) + chunk(b"IEND", b"")
+    data = png_with_header(2, 1, 16, 4, b"\0" + struct.pack(">HHHH", 1000, 65535, 40000, 300))
     assert open_picture(data).pixels.tolist() == [[[1000, 1000, 1000, 65535], [40000, 40000, 40000, 300]]]
 
 

@@ -111,8 +111,7 @@ def test_the_steps_have_their_times() -> None:
     assert report_of(failed_turn(components=(Steps(lines=(), seconds=1),)))["steps"] == []
 
 
-def leaky_turn() -> Turn:
-    """Return a turn with a secret in every place that takes a text."""
+def test_no_secret_is_in_the_report_wherever_it_was() -> None:
     raw = SECRET.get_secret_value()
     home = str(Path.home() / "aivista")
     arguments: Any = {GOOGLE: [{"url": f"https://u:{CANARY}@h/?key={CANARY}"}], "api_key": CANARY, "at": home}
@@ -126,11 +125,7 @@ def leaky_turn() -> Turn:
     lines = (ThoughtLog(step=Step.TOOL, parameters={"name": raw, GOOGLE: GOOGLE}),)
     components = (Steps(lines=lines, seconds=1), FailureNote(error=error, node="planner"))
     update = {"text": f"{raw} and {GOOGLE}", "messages": messages, "components": components}
-    return begun_turn("t2").model_copy(update=update)
-
-
-def test_no_secret_is_in_the_report_wherever_it_was() -> None:
-    turn = leaky_turn()
+    turn = begun_turn("t2").model_copy(update=update)
     made = picture("#2", "t2")
     assert made.receipt is not None
     receipt = made.receipt.model_copy(update={"prompt": GOOGLE, "user_text": SECRET.get_secret_value()})
@@ -180,8 +175,7 @@ def test_long_texts_and_lists_say_what_was_cut_from_them() -> None:
 def test_of_a_long_history_the_newest_messages_are_kept_and_the_others_counted() -> None:
     turns = [talk(f"answer {number} " + "word " * 400, f"t{number}") for number in range(300)]
     report: Any = turn_report(conversation_of(*turns), turns[-1], ())
-    size = len(report_text(report).encode())
-    assert LIMIT_BYTES * 0.9 < size <= LIMIT_BYTES
+    assert LIMIT_BYTES * 0.9 < len(report_text(report).encode()) <= LIMIT_BYTES
     kept = report["messages"]
     assert report["left_out"] == {"messages": 600 - len(kept), "cuts": 0}
     assert last_text(report).startswith("answer 299 ")

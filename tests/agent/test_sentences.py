@@ -93,16 +93,10 @@ def test_an_answer_claims_a_picture_but_to_a_question() -> None:
 # Going back and forward
 
 
-UNDO = table("undo")["read"]
-
-
-NO_UNDO = table("undo")["left_alone"]
-
-
 def test_going_back_or_forward_is_understood_with_what_else_is_asked_for_and_nothing_that_only_sounds_like_it() -> None:
-    wishes = [(read_undo(text), (text, move, rest)) for text, move, rest in UNDO]
+    wishes = [(read_undo(text), (text, move, rest)) for text, move, rest in table("undo")["read"]]
     assert [said for wish, said in wishes if wish is None or (wish.move, wish.rest) != said[1:]] == []
-    assert [text for text in NO_UNDO if read_undo(text) is not None] == []
+    assert [text for text in table("undo")["left_alone"] if read_undo(text) is not None] == []
 
 
 def test_how_far_and_where_to_is_understood() -> None:
@@ -137,9 +131,6 @@ def test_any_words_go_back_or_do_not(text: str) -> None:
 ADJUSTMENTS = table("adjustments")["read"]
 
 
-NO_ADJUSTMENTS = table("adjustments")["left_alone"]
-
-
 def wrongly_read(expected: Iterable[tuple[str, dict[str, object] | None]]) -> dict[str, Adjustment | None]:
     """Return the words that are not read as expected, and as what they are read."""
     return {
@@ -150,7 +141,8 @@ def wrongly_read(expected: Iterable[tuple[str, dict[str, object] | None]]) -> di
 
 
 def test_a_wish_for_an_adjustment_alone_is_read_and_with_one_word_too_many_nothing() -> None:
-    assert wrongly_read(ADJUSTMENTS) == wrongly_read((words, None) for words in NO_ADJUSTMENTS) == {}
+    assert wrongly_read(ADJUSTMENTS) == {}
+    assert wrongly_read((words, None) for words in table("adjustments")["left_alone"]) == {}
     english = ("and add a bird", "like in a film", "except the sky", "for the poster", "in Paris")
     more = (*english, "，加一只鸟", "的天空", "，除了天空")
     assert wrongly_read((f"{wish.rstrip('.。!?？')} {one}", None) for wish, _ in ADJUSTMENTS for one in more) == {}
@@ -306,9 +298,6 @@ BLANK = ["", " \n\t", "🦊", "🦊❤️", "👩‍👩‍👧 🇨🇳", "3️
 POINTING = table("questions")["pointing"]
 
 
-ORDINARY = table("questions")["ordinary"]
-
-
 OF_A_MASK = table("questions")["of_a_mask"]
 
 
@@ -343,7 +332,7 @@ def test_a_part_that_is_only_pointed_at_is_asked_for() -> None:
 
 def test_an_ordinary_wish_is_never_held_up() -> None:
     for pictures in (SEVERAL, ONE, ()):
-        assert wrongly_asked(None, ORDINARY, pictures=pictures) == {}
+        assert wrongly_asked(None, table("questions")["ordinary"], pictures=pictures) == {}
 
 
 def test_a_mask_a_marked_picture_or_an_upload_says_which_part_or_picture() -> None:
@@ -395,9 +384,6 @@ def test_whatever_is_written_gets_an_answer(text: str) -> None:
 # What a call is for, and when it is too unsure to be painted
 
 
-DECLARATION = declaration(load_catalogue(), "sketch")
-
-
 ACTIONS = [
     *((None, None), ("repaint", None), ("generate_image", "generate_image"), ("edit_image", "edit_image")),
     *(("adjust_parameters", "adjust_parameters"), ("Inpainting", "edit_image"), ("unknown", "unknown")),
@@ -422,7 +408,7 @@ def test_words_that_ask_are_told_from_words_that_announce() -> None:
 def test_the_built_in_model_is_sure_of_every_wish_that_it_understands(text: str, action: str) -> None:
     wish = understand(text, True)
     assert isinstance(wish, Draw | Edit)
-    call = image_call(wish, text, [DECLARATION], is_upload=False)
+    call = image_call(wish, text, [declaration(load_catalogue(), "sketch")], is_upload=False)
     assert call is not None
     arguments = parse_arguments(call.arguments)
     assert not is_unsure(arguments)

@@ -191,6 +191,11 @@ def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) 
         {"search_policy": "sometimes"},
         {"budget_usd": float("inf")},
         {"surprise": 1},
+        # The locks.
+        {"negative_prompt": "x" * 1001},
+        {"reference_mode": "ANY"},
+        {"reference_count": 0},
+        {"reference_count": 17},
     ],
 )
 def test_a_turns_settings_refuse_what_no_control_offers(fields: dict[str, object]) -> None:

@@ -217,8 +217,7 @@ def test_both_caps_are_told_of() -> None:
     ("spent", "is_used_up"), [(0.0, False), (0.99, False), (0.1 + 0.2 + 0.7, True), (1.0, True), (2.0, True)]
 )
 def test_a_cap_is_used_up_when_nothing_of_it_is_left(spent: float, is_used_up: bool) -> None:
-    found = used_up(Caps(day_usd=1.0), SoFar(day_usd=spent))
-    assert (found is not None) is is_used_up
+    assert (used_up(Caps(day_usd=1.0), SoFar(day_usd=spent)) is not None) is is_used_up
     assert used_up(Caps(), SoFar(day_usd=spent)) is None
     assert used_up(Caps(day_usd=0.0), SoFar()) is not None
 

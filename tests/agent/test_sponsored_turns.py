@@ -39,6 +39,7 @@ from agent import (
 from tests.adapters.records import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 from tests.support.clock import Standing
 from tests.support.gemini import SMALL, on_gemini, paint
+from tests.support.refusals import refusal
 from tests.support.scenes import only
 from tests.support.turns import send, started
 from tests.support.waiting import until
@@ -55,8 +56,6 @@ CONFIRM = TurnSettings(confirm=True)
 
 
 HALF = Sponsor(cap_day_usd=5, cap_turn_usd=0.5)
-
-
 DEAR = TurnSettings(image_model="pro", resolution="4K", number_of_images=4, review="off")
 
 
@@ -336,9 +335,7 @@ async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: S
         spent_usd = await purse(studio)
         assert spent_usd == pytest.approx((await studio.spend.day("visitor-a")).price_usd)
         assert spent_usd > 0.00001
-        with pytest.raises(KeyProblem) as caught:
-            await studio.expand_prompt(wish, "visitor-a")
-        assert caught.value.code is ErrorCode.OWNER_CAP_USED_UP
+        assert await refusal(studio.expand_prompt(wish, "visitor-a"), KeyProblem) is ErrorCode.OWNER_CAP_USED_UP
         await studio.expand_prompt(wish, "visitor-a", KEY)
         await studio.expand_prompt(wish, OPERATOR)
         assert await purse(studio) == spent_usd
@@ -378,7 +375,7 @@ async def drawn(studio: Studio, owner: str, count: int) -> tuple[str, list[list[
     return key, [await send(studio, key, TurnRequest("draw a boat"), owner) for _ in range(count)]
 
 
-def refusal(events: list[TurnEvent]) -> ErrorCode | None:
+def code_of(events: list[TurnEvent]) -> ErrorCode | None:
     return events[-1].error.code if isinstance(events[-1], TurnFailed) else None
 
 
@@ -392,10 +389,10 @@ async def test_a_visitor_is_told_before_it_is_full_and_refused_then_and_the_oper
             if isinstance(line, ThoughtLog) and line.step is Step.NEARLY_FULL
         ]
         assert told == [80, 100]
-        assert [refusal(events) for events in turns] == [None] * 5 + [USED_UP]
+        assert [code_of(events) for events in turns] == [None] * 5 + [USED_UP]
         assert len((await studio.conversations.get(key, "visitor")).pictures) == 5
         _, own = await drawn(studio, "local", 6)
-        assert [refusal(events) for events in own] == [None] * 6
+        assert [code_of(events) for events in own] == [None] * 6
 
 
 async def test_what_is_in_the_trash_counts_until_that_is_empty(tmp_path: Path) -> None:
@@ -403,10 +400,10 @@ async def test_what_is_in_the_trash_counts_until_that_is_empty(tmp_path: Path) -
         key, _ = await drawn(studio, "visitor", 2)
         await studio.conversations.delete(key, "visitor")
         _, (refused,) = await drawn(studio, "visitor", 1)
-        assert refusal(refused) is USED_UP
+        assert code_of(refused) is USED_UP
         await studio.conversations.empty_trash("visitor")
         _, (events,) = await drawn(studio, "visitor", 1)
-        assert refusal(events) is None
+        assert code_of(events) is None
 
 
 async def test_the_bytes_of_pictures_files_and_words_count(tmp_path: Path) -> None:
@@ -414,23 +411,17 @@ async def test_the_bytes_of_pictures_files_and_words_count(tmp_path: Path) -> No
         key, _ = await drawn(studio, "visitor", 1)
         files = studio.files(key, "visitor")
         await files.write("notes.txt", b"x" * 1_000_000, by="person")
-        with pytest.raises(RequestRefused) as refused:
-            await files.write("more.txt", b"x" * 1_000_000, by="person")
-        assert refused.value.code is USED_UP
+        assert await refusal(files.write("more.txt", b"x" * 1_000_000, by="person")) is USED_UP
         assert [file.name for file in await files.list()] == ["notes.txt"]
 
 
 async def test_a_copy_and_an_archive_need_room_as_well(tmp_path: Path) -> None:
     async with studio_of(tmp_path, visitor_limit_pictures=5) as studio:
         key, _ = await drawn(studio, "visitor", 3)
-        with pytest.raises(RequestRefused) as refused:
-            await studio.conversations.duplicate(key, "visitor")
-        assert refused.value.code is USED_UP
+        assert await refusal(studio.conversations.duplicate(key, "visitor")) is USED_UP
         exported = await studio.archive.export_conversation(key, "visitor")
         before = await studio.conversations.list("visitor")
-        with pytest.raises(RequestRefused) as refused:
-            await studio.archive.import_archive(exported.path, "visitor")
-        assert refused.value.code is USED_UP
+        assert await refusal(studio.archive.import_archive(exported.path, "visitor")) is USED_UP
         assert await studio.conversations.list("visitor") == before
         report = await studio.archive.import_archive(exported.path, "local")
         assert [one.picture_count for one in report.conversations] == [3]
@@ -442,9 +433,7 @@ async def test_the_pictures_of_the_other_branches_need_room_in_a_copy(tmp_path: 
         (first,) = (await studio.conversations.get(key, "visitor")).turns
         await send(studio, key, TurnRequest("draw a cat", instead_of=first.id), owner="visitor")
         assert len((await studio.conversations.get(key, "visitor")).elsewhere) == 1
-        with pytest.raises(RequestRefused) as refused:
-            await studio.conversations.duplicate(key, "visitor")
-        assert refused.value.code is USED_UP
+        assert await refusal(studio.conversations.duplicate(key, "visitor")) is USED_UP
 
 
 @pytest.fixture

@@ -11,11 +11,9 @@ from PIL import Image
 from tests.adapters.pixels import Border, StyleLook, Technique, curated_looks, curated_styles, render_in_style
 from tests.support.cases import each_case
 
-PHOTO = Path(__file__).parents[1] / "data" / "photos" / "chelsea.webp"
-
 
 def photo(width: int = 160, height: int = 120) -> np.ndarray:
-    with Image.open(PHOTO) as opened:
+    with Image.open(Path(__file__).parents[1] / "data" / "photos" / "chelsea.webp") as opened:
         return np.array(opened.convert("RGB").resize((width, height)))
 
 

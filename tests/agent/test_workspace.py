@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from agent import ErrorCode, RequestRefused, Settings, Studio
+from agent import ErrorCode, Settings, Studio
+from tests.support.refusals import refusal
 
 
 async def test_a_copy_and_an_import_have_the_files_and_nobody_else_does(settings: Settings) -> None:
@@ -18,6 +17,4 @@ async def test_a_copy_and_an_import_have_the_files_and_nobody_else_does(settings
         await studio.files(original.id).write("notes/狐.md", "weiß", by="person")
         for conversation_id, owner in ((copy.id, "local"), (taken.id, "ann")):
             assert await studio.files(conversation_id, owner).all_texts() == {"notes/狐.md": "rot"}
-        with pytest.raises(RequestRefused) as refused:
-            await studio.files(original.id, "ann").list()
-        assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+        assert await refusal(studio.files(original.id, "ann").list()) is ErrorCode.CONVERSATION_NOT_FOUND

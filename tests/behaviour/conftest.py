@@ -28,7 +28,6 @@ from tests.support.small_frames import small_frames
 from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Text
 
-_HERE = Path(__file__).parent
 OpenTalk = Callable[..., AbstractAsyncContextManager[Talk]]
 
 
@@ -36,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests of a file in one event loop: their studio lives in it."""
     for item in items:
         assert isinstance(item, pytest.Function)
-        if item.path.is_relative_to(_HERE) and iscoroutinefunction(item.function):
+        if item.path.is_relative_to(Path(__file__).parent) and iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 

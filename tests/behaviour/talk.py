@@ -16,7 +16,10 @@ from agent import (
     ErrorInfo,
     Picture,
     PictureReady,
+    Plan,
+    PlanCard,
     PlanEdit,
+    PlanReady,
     Receipt,
     StoredPicture,
     Studio,
@@ -211,3 +214,15 @@ class Talk:
         ids = {getattr(event, "turn_id", None) for event in events}
         turn = next((turn for turn in turns if turn.id in ids), None)
         return TurnResult(events, turn, self.models.requests[before:])
+
+
+def card(turn: TurnResult | Turn) -> PlanCard:
+    """Return the turn's card of plans."""
+    [found] = [one for one in turn.components if isinstance(one, PlanCard)]
+    return found
+
+
+def planned(turn: TurnResult) -> Plan:
+    """Return the one plan that a turn shows before it rests."""
+    [plan] = turn.one(PlanReady).plans
+    return plan

@@ -72,7 +72,6 @@ MASKED = MaskedPicture(handle="#1", mask=image("mask"))
 ONE = history(SmartCanvas(handles=("#1",)))
 TWO = history(SmartCanvas(handles=("#1",)), SmartCanvas(handles=("#2",)))
 FOUR = history(SmartCanvas(handles=("#1", "#2")))
-REVIEWED = history(SmartCanvas(handles=("#1",), earlier=("#2",)))
 
 
 @each_case(
@@ -102,7 +101,7 @@ REVIEWED = history(SmartCanvas(handles=("#1",), earlier=("#2",)))
         # Of several shown last the one that stands for all, and none that a review sent back.
         ("make it warmer", FOUR, {}, FOUR.edit_target),
         ("make #1 warmer", FOUR, {}, "#1"),
-        ("make it warmer", REVIEWED, {}, "#1"),
+        ("make it warmer", history(SmartCanvas(handles=("#1",), earlier=("#2",))), {}, "#1"),
     ],
 )
 def test_which_picture_is_meant_is_clear_or_left_to_the_planner(

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from agent import (
-    Conversation,
-    ErrorCode,
-    PlanCard,
-    RequestRefused,
-    SmartCanvas,
-    Step,
-    ThoughtLog,
-    TurnDone,
-    TurnPaused,
-    TurnState,
-)
+from agent import Conversation, ErrorCode, PlanCard, SmartCanvas, Step, ThoughtLog, TurnDone, TurnPaused, TurnState
 from tests.adapters.records import turns_with_checkpoints
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint
+from tests.support.refusals import refusal
 from tests.support.scenes import png
 from tests.support.waiting import until
 from tests.wire_server import Hold, HttpError, Text
@@ -89,12 +77,9 @@ async def test_a_turn_that_is_not_shown_cannot_be_said_otherwise_and_one_that_is
     for hidden in (first.id, "no such turn"):
         refused = await talk.say("c", instead_of=hidden)
         assert (refused.failure.code, refused.requests) == (ErrorCode.TURN_NOT_FOUND, [])
-    with pytest.raises(RequestRefused) as missing:
-        await talk.studio.conversations.switch_branch(talk.id, "no such turn", talk.owner)
-    with pytest.raises(RequestRefused) as foreign:
-        await talk.studio.conversations.switch_branch(talk.id, first.id, "ann")
-    assert missing.value.code is ErrorCode.TURN_NOT_FOUND
-    assert foreign.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+    switch = talk.studio.conversations.switch_branch
+    assert await refusal(switch(talk.id, "no such turn", talk.owner)) is ErrorCode.TURN_NOT_FOUND
+    assert await refusal(switch(talk.id, first.id, "ann")) is ErrorCode.CONVERSATION_NOT_FOUND
     assert texts(await talk.kept()) == ["b"]
 
 
@@ -134,9 +119,7 @@ async def test_nothing_is_switched_while_a_turn_runs(talk: Talk) -> None:
     await talk.say("b", instead_of=first.id)
     running = asyncio.create_task(talk.say("count", plan=COUNT))
     await until(lambda: talk.models.held)
-    with pytest.raises(RequestRefused) as refused:
-        await show(talk, first)
-    assert refused.value.code is ErrorCode.CONVERSATION_BUSY
+    assert await refusal(show(talk, first)) is ErrorCode.CONVERSATION_BUSY
     talk.models.release()
     assert isinstance((await running).events[-1], TurnDone)
     assert texts(await talk.kept()) == ["b", "count"]

@@ -23,10 +23,7 @@ from agent import (
     FailureNote,
     PaintingStarted,
     PictureReady,
-    Plan,
-    PlanCard,
     PlanEdit,
-    PlanReady,
     Settings,
     Studio,
     TurnDone,
@@ -35,7 +32,7 @@ from agent import (
     TurnState,
 )
 from tests.behaviour.conftest import OpenTalk
-from tests.behaviour.talk import Talk, TurnResult
+from tests.behaviour.talk import Talk, TurnResult, card, planned
 from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, run
 from tests.support.waiting import until
@@ -60,22 +57,10 @@ async def costs(studio: Studio, models: GeminiServer) -> Costs:
     return Costs(turn.record.price_usd, planned(turn).price_usd)
 
 
-def planned(turn: TurnResult) -> Plan:
-    """Return the one plan that a turn shows before it rests."""
-    [plan] = turn.one(PlanReady).plans
-    return plan
-
-
 def passed(turn: TurnResult) -> CapPassed:
     """Return the one cap that a turn asks about."""
     [cap] = planned(turn).caps
     return cap
-
-
-def card(turn: TurnResult) -> PlanCard:
-    """Return the turn's card of plans."""
-    [found] = [one for one in turn.components if isinstance(one, PlanCard)]
-    return found
 
 
 def painted(models: GeminiServer) -> int:

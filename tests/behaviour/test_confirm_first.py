@@ -14,7 +14,6 @@ from agent import (
     AskBack,
     ErrorCode,
     PaintingStarted,
-    Plan,
     PlanCard,
     PlanEdit,
     PlanReady,
@@ -25,7 +24,6 @@ from agent import (
     Studio,
     ThoughtLog,
     ToolResultPart,
-    Turn,
     TurnDone,
     TurnFailed,
     TurnPaused,
@@ -33,25 +31,13 @@ from agent import (
     TurnState,
 )
 from tests.behaviour.conftest import OpenTalk
-from tests.behaviour.talk import Talk, TurnResult
+from tests.behaviour.talk import Talk, TurnResult, card, planned
 from tests.support import turns
 from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, only, png, run
 from tests.support.turns import calls_on_disk, started
 from tests.support.waiting import until
 from tests.wire_server import Calls, CorruptPicture, Hold, Text, WireRequest
-
-
-def card(turn: Turn) -> PlanCard:
-    """Return the turn's card of plans."""
-    [found] = [one for one in turn.components if isinstance(one, PlanCard)]
-    return found
-
-
-def planned(turn: TurnResult) -> Plan:
-    """Return the one plan that a turn shows before it rests."""
-    [plan] = turn.one(PlanReady).plans
-    return plan
 
 
 def results(turn: TurnResult) -> list[tuple[str | None, bool]]:

@@ -14,8 +14,6 @@ from tests.support.gemini import SMALL
 from tests.support.scenes import of_type
 from tests.wire_server import Call, Calls, Text
 
-UNSURE: list[dict[str, Any]] = [{"confidence": 0.5}, {"confidence": 0.1}, {"action": "unknown", "confidence": 0.99}]
-SURE: list[dict[str, Any]] = [{"confidence": 0.51}, {"confidence": 1.0}, {}]
 CLAIM = Text("I've created a picture of a red fox for you!")
 
 
@@ -44,7 +42,7 @@ def questions(turn: TurnResult) -> list[QuestionAsked]:
     return of_type(turn.events, QuestionAsked)
 
 
-@each_case("doubt", UNSURE)
+@each_case("doubt", [{"confidence": 0.5}, {"confidence": 0.1}, {"action": "unknown", "confidence": 0.99}])
 async def test_an_unsure_call_goes_back_once_and_then_the_planner_or_the_studio_asks(
     talk: Talk, doubt: dict[str, Any]
 ) -> None:
@@ -80,7 +78,7 @@ async def test_a_question_in_words_beside_the_unsure_call_ends_the_turn_at_once_
     assert (len(turn.requests), turn.pictures) == (2, [])
 
 
-@pytest.mark.parametrize("sure", SURE, ids=str)
+@pytest.mark.parametrize("sure", [{"confidence": 0.51}, {"confidence": 1.0}, {}], ids=str)
 async def test_a_little_more_than_half_sure_is_sure_enough_at_once_or_after_the_no(
     talk: Talk, sure: dict[str, Any]
 ) -> None:

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from agent import ErrorCode, Mask, RequestRefused, TurnDone
+from agent import ErrorCode, Mask, TurnDone
 from tests.adapters.masks import packed
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
@@ -15,24 +15,18 @@ from tests.bench.masking_simulator import Redrawing
 from tests.support.gemini import REVIEWED, SMALL, paint
 from tests.support.masked_turns import changed, jpeg, mask_over, painted_inside, pixels_of, read_now, redrawn
 from tests.support.masking_scenes import photo, rectangle, stored
+from tests.support.refusals import refusal
 from tests.wire_server import Answer, PictureAnswer, Text, WireRequest
 
 PHOTO = stored(photo())
 AREA = rectangle(260, 180, 400, 320)
-DRIFT = Redrawing(shift=(7.0, -5.0), scale=1.015, gain=(1.05, 0.98, 0.96))
-REDRAWN = PictureAnswer(data=redrawn(photo(), AREA, DRIFT))
+REDRAWN = PictureAnswer(data=redrawn(photo(), AREA, Redrawing(shift=(7.0, -5.0), scale=1.015, gain=(1.05, 0.98, 0.96))))
 EDIT = paint("a red cup", action="edit_image")
 
 
 async def edited(shown: Talk, image: Answer = REDRAWN) -> TurnResult:
     """Have the photograph #1 edited without a mask: it becomes #1b."""
     return await shown.say("a red cup", plan=EDIT, image=image, editing="#1")
-
-
-async def refusal(talk: Talk, handle: str) -> ErrorCode:
-    with pytest.raises(RequestRefused) as refused:
-        await talk.studio.edits.keep_only(talk.id, handle, owner=talk.owner)
-    return refused.value.code
 
 
 @pytest.mark.parametrize("review", ["off", "always"])
@@ -73,7 +67,9 @@ async def test_another_picture_is_told_as_such_and_nothing_of_it_can_be_kept(sho
     new = await shown.say(
         "a new table", plan=plan, image=PictureAnswer(data=stored(photo("chelsea")), mime="image/png")
     )
-    refused = [await refusal(shown, handle) for handle in ("#1b", "#1", new.picture.handle)]
+    keep_only = shown.studio.edits.keep_only
+    handles = ("#1b", "#1", new.picture.handle)
+    refused = [await refusal(keep_only(shown.id, handle, owner=shown.owner)) for handle in handles]
     assert refused == [ErrorCode.NOT_COMPARABLE] * 3
 
 

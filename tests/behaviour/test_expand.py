@@ -18,7 +18,6 @@ from tests.support.masking_scenes import photo, stored
 from tests.support.scenes import png
 from tests.wire_server import Text
 
-PHOTO = stored(photo())
 WIDER = Expansion("#1", left=0.25, right=0.1, top=0.05)
 MARGINS = Margins(left=160, right=64, top=26)
 SIZE = (640 + 160 + 64, 520 + 26)
@@ -88,7 +87,7 @@ async def test_an_expansion_that_cannot_be_is_refused_before_anything_is_asked(
 
 
 async def test_a_mask_and_an_expansion_are_not_one_wish(shown: Talk) -> None:
-    turn = await shown.say("wider", expand=WIDER, mask=Mask(PHOTO, "#1"))
+    turn = await shown.say("wider", expand=WIDER, mask=Mask(stored(photo()), "#1"))
     assert turn.failure.code is ErrorCode.MASK_AND_EXPANSION
 
 

@@ -12,6 +12,7 @@ from tests.adapters.records import gallery_ids
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint
+from tests.support.refusals import refusal
 from tests.support.scenes import png
 from tests.support.waiting import until
 from tests.wire_server import Hold, PictureAnswer, Text
@@ -65,9 +66,7 @@ async def test_deleting_stops_what_runs_and_bringing_it_back_shows_how_far_it_ca
     await talk.studio.conversations.delete(talk.id, talk.owner)
     assert isinstance(await running, TurnStopped)
     assert await titles(talk) == []
-    with pytest.raises(RequestRefused) as refused:
-        await talk.kept()
-    assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+    assert await refusal(talk.kept()) is ErrorCode.CONVERSATION_NOT_FOUND
     back = await talk.studio.conversations.undelete(talk.id, talk.owner)
     assert [(turn.text, turn.state) for turn in back.turns] == [("count", TurnState.STOPPED)]
 
@@ -176,5 +175,4 @@ async def test_a_picture_that_is_not_there_is_refused_by_what_became_of_it(open_
 async def test_the_handle_of_a_deleted_picture_is_given_to_no_other(talk: Talk) -> None:
     await talk.say("a fox", plan=paint(), image=SMALL)
     await talk.studio.gallery.delete(talk.owner, [(await gallery_ids(talk.studio, talk.owner))["#1"]])
-    turn = await talk.say("another fox", plan=paint(), image=SMALL)
-    assert turn.picture.handle == "#2"
+    assert (await talk.say("another fox", plan=paint(), image=SMALL)).picture.handle == "#2"

@@ -16,9 +16,6 @@ from tests.support.turns import at_rest
 from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Hold, Text
 
-RESTS = frozenset({TurnState.FAILED, TurnState.DONE})
-
-
 KILLED = """
 import asyncio, sys
 from pathlib import Path
@@ -53,7 +50,7 @@ async def test_a_turn_said_otherwise_goes_on_in_its_branch_after_its_process_was
 
         async def at_rest() -> Turn | None:
             newest = (await talk.kept()).turns[-1]
-            return newest if newest.state in RESTS else None
+            return newest if newest.state in {TurnState.FAILED, TurnState.DONE} else None
 
         rests = await until(at_rest)
         await talk.rests()

@@ -22,7 +22,6 @@ from agent import (
     PictureReviewed,
     PlanCard,
     PlanReady,
-    RequestRefused,
     SmartCanvas,
     TurnDone,
     TurnPaused,
@@ -50,6 +49,7 @@ from tests.support.masked_turns import (
     sky,
 )
 from tests.support.masking_scenes import Pixels, photo, rectangle, stored
+from tests.support.refusals import refusal
 from tests.support.scenes import of_type, png
 from tests.support.waiting import until
 from tests.wire_server import Calls, Hold, HttpError, PictureAnswer, Text
@@ -179,9 +179,7 @@ async def test_an_answer_that_shows_another_picture_is_kept_beside_the_untouched
     # What fitted nowhere is not what the next change starts from.
     later = await shown.say("darken it a lot at dusk", plan=DARKER, image=PLAIN)
     assert later.picture.parents == ("#1",)
-    with pytest.raises(RequestRefused) as refused:
-        await shown.studio.edits.keep(shown.id, "#1b", True, shown.owner)
-    assert refused.value.code is ErrorCode.NOT_A_PART_EDIT
+    assert await refusal(shown.studio.edits.keep(shown.id, "#1b", True, shown.owner)) is ErrorCode.NOT_A_PART_EDIT
 
 
 async def test_several_areas_are_one_request(shown: Talk) -> None:
@@ -450,15 +448,11 @@ async def test_too_little_to_align_by_is_asked_about_first_and_the_person_judges
 
 
 async def test_what_went_beyond_the_mask_is_taken_in_without_a_request(shown: Talk) -> None:
-    async def refusal(handle: str, owner: str = shown.owner) -> ErrorCode:
-        with pytest.raises(RequestRefused) as refused:
-            await shown.studio.edits.grow_mask(shown.id, handle, owner=owner)
-        return refused.value.code
-
+    grow = shown.studio.edits.grow_mask
     spills = painted_inside(replace(DRIFTED, bleed_px=18))
     spilt = (await shown.say("a cup", plan=CUP, image=spills, mask=MASK)).picture
     asked = len(shown.models.requests)
-    grown = await shown.studio.edits.grow_mask(shown.id, "#1b", shown.owner)
+    grown = await grow(shown.id, "#1b", shown.owner)
     assert len(shown.models.requests) == asked
     edit, before, wider = edit_of(grown), edit_of(spilt), await shown.picture(grown.handle)
     assert (before.spill_px > 6, before.grown_mask is not None) == (True, True)
@@ -472,15 +466,15 @@ async def test_what_went_beyond_the_mask_is_taken_in_without_a_request(shown: Ta
     assert (differs[area == 0] == 0).all()
     assert (differs[(area > 0) & (AREA == 0)] > 0).mean() > 0.5
     assert (await shown.kept()).turns[-1].components[-1] == SmartCanvas(handles=("#1c",))
-    assert await refusal("#1") is ErrorCode.NOT_A_PART_EDIT
-    assert await refusal("#1b", "bob") is ErrorCode.CONVERSATION_NOT_FOUND
+    assert await refusal(grow(shown.id, "#1", shown.owner)) is ErrorCode.NOT_A_PART_EDIT
+    assert await refusal(grow(shown.id, "#1b", "bob")) is ErrorCode.CONVERSATION_NOT_FOUND
     # What the person made of it stands for it from now on.
     evening = paint("darker", reference_mode="LAST_GENERATED")
     later = await shown.say("let it be evening", plan=evening, image=PLAIN)
     assert later.picture.parents == ("#1c",)
     # A change within its mask has nothing to grow.
     inner = await shown.say("a cup", plan=CUP, image=painted_inside(), mask=MASK)
-    assert await refusal(inner.picture.handle) is ErrorCode.NOTHING_TO_GROW
+    assert await refusal(grow(shown.id, inner.picture.handle, shown.owner)) is ErrorCode.NOTHING_TO_GROW
 
 
 async def test_after_a_restart_the_plan_is_made_anew_and_is_the_same(open_talk: OpenTalk) -> None:

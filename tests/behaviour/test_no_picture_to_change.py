@@ -76,8 +76,7 @@ async def test_a_picture_that_is_named_or_sent_can_be_changed_all_the_same(fox: 
 
 async def test_it_is_carried_along_when_the_turn_is_retried_and_said_otherwise(fox: Talk) -> None:
     failed = await fox.say("an owl", editing="none", plan=paint("an owl"), image=Finish("IMAGE_SAFETY"))
-    again = await fox.retry(failed, image=SMALL)
-    assert again.picture.parents == ()
+    assert (await fox.retry(failed, image=SMALL)).picture.parents == ()
     request = await fox.studio.turns.request_of(fox.id, failed.id, fox.owner)
     assert (request.editing, request.marked) == ("none", ())
     otherwise = await fox.send(replace(request, text="a hen", instead_of=failed.id), paint("a hen"), SMALL)

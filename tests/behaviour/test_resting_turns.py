@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -31,7 +30,7 @@ from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint, search
 from tests.support.scenes import of_type
-from tests.support.turns import rows
+from tests.support.turns import in_database, rows
 from tests.support.waiting import until
 from tests.wire_server import (
     Answer,
@@ -137,9 +136,7 @@ async def test_the_same_request_after_the_decision_tells_what_became_of_it(talk:
 async def test_one_failure_is_told_once_when_the_report_cannot_be_made(open_talk: OpenTalk) -> None:
     async with open_talk() as talk:
         await talk.say("hello there", plan=Text("Hello."))
-        with sqlite3.connect(talk.studio.settings.home / "aivista.db") as database:
-            database.execute("DROP TABLE calls")
-        database.close()
+        in_database(talk.studio.settings.home, "DROP TABLE calls")
         turn = await talk.say("are you there?")
     assert len(of_type(turn.events, TurnFailed)) == 1
 

@@ -36,8 +36,7 @@ async def afresh(talk: Talk) -> Talk:
 
 async def twice(talk: Talk, text: str, **chosen: Any) -> tuple[TurnResult, TurnResult]:
     """Say the same in two new conversations."""
-    first = await talk.say(text, **chosen)
-    return first, await (await afresh(talk)).say(text)
+    return await talk.say(text, **chosen), await (await afresh(talk)).say(text)
 
 
 def is_reused(turn: TurnResult) -> bool:

@@ -19,7 +19,6 @@ from tests.wire_server import Answer, Blocked, Cut, Finish, HttpError, Text, Tex
 BLOCKED = ErrorCode.PICTURE_BLOCKED
 REFUSED = Finish("IMAGE_SAFETY")
 OFFERS = ("A fox as a paper cut-out", "The snow alone, with a fox's tracks")
-REWORDED = Text(json.dumps({"rewordings": OFFERS}))
 
 
 def offers(turn: TurnResult) -> tuple[str, ...]:
@@ -27,7 +26,7 @@ def offers(turn: TurnResult) -> tuple[str, ...]:
 
 
 async def test_a_refused_picture_is_followed_by_other_words_that_are_paid_and_kept(talk: Talk) -> None:
-    failed = await talk.say("a red fox", plan=[paint(), REWORDED], image=REFUSED)
+    failed = await talk.say("a red fox", plan=[paint(), Text(json.dumps({"rewordings": OFFERS}))], image=REFUSED)
     assert (offers(failed), failed.failure.refused) == (OFFERS, "output")
     assert [one.rewordings for one in failed.components if isinstance(one, FailureNote)] == [OFFERS]
     assert [one.step for one in of_type(failed.events, ThoughtLog)][-1] is Step.REWORDING

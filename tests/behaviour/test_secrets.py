@@ -40,7 +40,6 @@ from tests.wire_server import (
 # The part that must be found nowhere, in each shape that Google gives its keys.
 CANARY = "CANARYcanaryCANARY7x7"
 KEYS = [f"AIzaSy{CANARY}0123456789ab", f"AQ.{CANARY}_0123456789-abcdefghijkl"]
-of_each_shape = pytest.mark.parametrize("key", KEYS, ids=["AIza", "AQ"])
 
 
 @contextmanager
@@ -107,7 +106,7 @@ def echo(key: str) -> dict[str, tuple[str, Answer]]:
     }
 
 
-@of_each_shape
+@pytest.mark.parametrize("key", KEYS, ids=["AIza", "AQ"])
 async def test_a_conversation_that_works_leaves_no_trace_of_the_key(open_talk: OpenTalk, key: str) -> None:
     with everything_logged() as logged:
         async with open_talk(gemini_api_key=SecretStr(key)) as talk:

@@ -129,8 +129,7 @@ class PeopleAtWork(RuleBasedStateMachine):
     def talk(self, key: str, words: str) -> None:
         one = self.kept[key]
         self.server.on_text(Text("A fox is red."))
-        events = self.wait(self.turn(one, words))
-        assert isinstance(events[-1], TurnDone)
+        assert isinstance(self.wait(self.turn(one, words))[-1], TurnDone)
 
     @rule(key=conversations, words=WORDS, count=st.integers(1, 2))
     def draw(self, key: str, words: str, count: int) -> None:

@@ -111,8 +111,7 @@ async def test_one_turn_is_stopped_and_the_next_in_line_goes_on(talk: Talk) -> N
 
 async def test_stop_in_the_middle_of_an_answer_keeps_its_words_and_closes_the_stream(talk: Talk) -> None:
     turn = await talk.stop_at(TextDelta, "count", plan=COUNTING)
-    left = await asyncio.to_thread(talk.models.wait_for_disconnect)
-    assert left.chunks_sent == 1
+    assert (await asyncio.to_thread(talk.models.wait_for_disconnect)).chunks_sent == 1
     await expect_stopped(talk, turn, "count")
     assert turn.components == (AgentMessage(text="One"), StoppedNote())
     assert "One" in (await talk.say("go on", plan=Text("Four."))).requests[-1].text

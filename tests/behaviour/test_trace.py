@@ -37,6 +37,7 @@ from tests.support.gemini import KEY, SMALL, paint
 from tests.support.histories import LARGE_SIGNATURE
 from tests.support.scenes import Scene, generate, of_type, picture, png, run
 from tests.support.traces import on_record, on_the_wire
+from tests.support.turns import rows
 from tests.support.waiting import until
 from tests.wire_server import Call, Calls, Hold, HttpError, Text, quota_body
 
@@ -57,10 +58,8 @@ def parts_of(step: TraceStep) -> list[Any]:
 
 def everything_on_disk(home: Path) -> bytes:
     """Return all that the traces hold, unpacked."""
-    with sqlite3.connect(home / "aivista.db") as database:
-        rows = database.execute("SELECT summary, contents FROM trace_steps").fetchall()
-    database.close()
-    return b"".join(summary + zlib.decompress(contents) for summary, contents in rows)
+    steps = rows(home / "aivista.db", "SELECT summary, contents FROM trace_steps")
+    return b"".join(step["summary"] + zlib.decompress(step["contents"]) for step in steps)
 
 
 async def steps_when(trace: Callable[[], Any], is_true: Callable[[Steps], bool]) -> Steps:

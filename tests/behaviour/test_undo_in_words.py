@@ -11,8 +11,6 @@ from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, png
 from tests.wire_server import Call, Text
 
-SCARF = paint("add a scarf", action="edit_image")
-
 
 async def fox_with_a_hat(talk: Talk) -> None:
     """Have a fox painted, and a hat added to it."""
@@ -97,7 +95,7 @@ async def test_an_adjustment_asked_for_besides_starts_from_the_earlier_picture(t
 async def test_a_change_by_a_model_asked_for_besides_starts_from_the_earlier_picture(talk: Talk) -> None:
     await fox_with_a_hat(talk)
     said = "No, undo that and add a scarf instead"
-    turn = await talk.say(said, plan=SCARF, image=SMALL)
+    turn = await talk.say(said, plan=paint("add a scarf", action="edit_image"), image=SMALL)
     assert turn.picture.parents == ("#1",)
     told = turn.requests[0].contents[-1]["parts"]
     assert told[0]["text"] == "add a scarf instead"

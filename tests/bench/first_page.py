@@ -25,7 +25,6 @@ from tests.page.chromium import chromium
 PATIENCE_MS = 60_000
 _PATIENCE_S = 120
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-_WATCH = Path(__file__).with_name("watching.js").read_text(encoding="utf-8")
 _BARE = "tests.bench.bare_page"
 _OURS = ("webui", "--port")
 
@@ -45,7 +44,7 @@ def watched_tab(browser: Browser) -> Iterator[Page]:
     """Open a page of a browser that has seen nothing yet, with `watching.js` in it."""
     with browser.new_context(viewport={"width": 1440, "height": 900}, locale="en-US") as context:
         page = context.new_page()
-        page.add_init_script(_WATCH)
+        page.add_init_script(Path(__file__).with_name("watching.js").read_text(encoding="utf-8"))
         yield page
 
 

@@ -58,8 +58,6 @@ _SEARCHES = {
     "conversations: a search for a word of nearly all": "snow",
     "conversations: a search for the beginning of a word": "ligh",
 }
-_MODELS = ("Flash", "Flash", "Flash", "Pro")
-_SIZES = ((1024, 1024), (1344, 768), (768, 1344))
 _WORDS = [f"word{number}" for number in range(20_000)]
 # As rare as words are (Zipf).
 _COMMON = list(itertools.accumulate(1 / (number + 10) for number in range(len(_WORDS))))
@@ -159,13 +157,13 @@ def _turn(number: int, place: int, chance: random.Random, more: str) -> Turn:
 
 def _picture(turn: Turn, place: int, chance: random.Random) -> Picture:
     handle, digest = f"#{place + 1}", f"{turn.id}{place:032x}"
-    width, height = chance.choice(_SIZES)
+    width, height = chance.choice(((1024, 1024), (1344, 768), (768, 1344)))
     size: dict[str, Any] = {"width": width, "height": height, "mime_type": "image/png"}
     receipt = Receipt(
         prompt=" ".join(chance.choices(_WORDS, cum_weights=_COMMON, k=40)),
         user_text=turn.text,
         model="m",
-        model_label=chance.choice(_MODELS),
+        model_label=chance.choice(("Flash", "Flash", "Flash", "Pro")),
         asked_aspect_ratio=None,
         asked_resolution=None,
         **size,

@@ -37,7 +37,6 @@ from tests.bench.measuring import Row, command, table
 from tests.support.masking_scenes import Scene, scene
 
 Doubles = NDArray[np.float64]
-SIDES_PX = (1024, 2048, 4096)
 _SIZES = ((1200, 900), (1024, 1024), (900, 1200), (1500, 850))
 _RING_PX = 12
 _KINDS: dict[str, Callable[[int], Redrawing]] = {
@@ -265,7 +264,7 @@ def _report(cases: int) -> str:
     exact = table("what | measured | target", exactness(cases))
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as fresh:
-        costs = table("picture | plan | finish | peak memory", fresh.map(cost, SIDES_PX))
+        costs = table("picture | plan | finish | peak memory", fresh.map(cost, (1024, 2048, 4096)))
     return f"{exact}\n\nTime and memory of an edit whose answer has about 1 megapixel:\n\n{costs}"
 
 

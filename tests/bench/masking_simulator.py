@@ -26,7 +26,6 @@ NAMES = tuple(sorted(path.stem for path in PHOTOS.glob("*.webp")))
 # Those with enough to see everywhere; the stars of "hubble" and the night of "rocket" are mostly black.
 STRUCTURED = ("astronaut", "brick", "camera", "chelsea", "coffee", "gravel")
 _WIDE_AT_1K = ((1264, 848), (1200, 896), (1152, 928), (1376, 768), (1584, 672), (2048, 512), (3072, 384))
-_RATIOS = ("3:2", "4:3", "5:4", "16:9", "21:9", "4:1", "8:1")
 
 
 def frames(*sizes: str) -> tuple[Frame, ...]:
@@ -35,7 +34,7 @@ def frames(*sizes: str) -> tuple[Frame, ...]:
     for size in sizes or ("1K", "2K", "4K"):
         times = int(size[0])
         made.append(Frame("1:1", size, 1024 * times, 1024 * times))
-        for ratio, (long, short) in zip(_RATIOS, _WIDE_AT_1K, strict=True):
+        for ratio, (long, short) in zip(("3:2", "4:3", "5:4", "16:9", "21:9", "4:1", "8:1"), _WIDE_AT_1K, strict=True):
             made.append(Frame(ratio, size, long * times, short * times))
             made.append(Frame(":".join(reversed(ratio.split(":"))), size, short * times, long * times))
     return tuple(made)

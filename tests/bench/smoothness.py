@@ -28,7 +28,6 @@ _WISHES = ("a red fox in the snow", "a lighthouse at dusk", "a teapot on a table
 # A conversation comes with so many turns.
 _NEWEST = 12
 _BOX = "#box textarea"
-_HEAD = f"what | {2 * SHORT} messages, {SHORT} pictures | {2 * LONG} messages, {LONG} pictures | target"
 _ANSWERING = "an answer streams, and one types on"
 _TARGETS = {
     "typing: from key to frame": "median ≤ 50 ms",
@@ -132,7 +131,7 @@ def _told(name: str, values: list[float]) -> str:
 def _report(runs: int) -> str:
     short, long = measured(runs)
     rows = [(name, _told(name, short[name]), _told(name, long[name]), _TARGETS.get(name, "")) for name in short]
-    return table(_HEAD, rows)
+    return table(f"what | {2 * SHORT} messages, {SHORT} pictures | {2 * LONG} messages, {LONG} pictures | target", rows)
 
 
 if __name__ == "__main__":

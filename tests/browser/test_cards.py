@@ -59,7 +59,10 @@ NONSENSE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_it_was_changed(page: Page) -> None:
+def test_plans_buttons_sliders_and_questions_of_the_sketch_model_lead_to_pictures(
+    page: Page, studio: PageProcess, photo: Path
+) -> None:
+    open_page(page, studio.url)
     called = Called(page, "en")
     plan, run = page.locator("#chat .plan"), called.button("plan.run")
     prompt = plan.get_by_label("Prompt")
@@ -104,9 +107,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
         expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:256/256")
         page.locator("#chat .plan-past summary").click()
         expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
-
-
-def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(page: Page, photo: Path) -> None:
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
     panel, question = page.locator("#chat .next-steps[open]").last, page.locator("#chat .ask")
     called = Called(panel, "en")
     with step("a button of a picture says its wish once, and the draft stays"):
@@ -153,15 +154,6 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         expect(page.locator("#box .thumbnail-item")).to_have_count(1)
 
 
-def test_plans_buttons_sliders_and_questions_of_the_sketch_model_lead_to_pictures(
-    page: Page, studio: PageProcess, photo: Path
-) -> None:
-    open_page(page, studio.url)
-    a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_it_was_changed(page)
-    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
-    buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(page, photo)
-
-
 def a_plan_works(phone: Page, studio: PageProcess) -> None:
     open_page(phone, studio.url)
     called = Called(phone, "zh-CN")
@@ -179,7 +171,10 @@ def a_plan_works(phone: Page, studio: PageProcess) -> None:
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: GeminiProcess) -> None:
+def test_plans_reviews_and_failures_are_worked_with_and_turns_that_wait_or_were_cut_off_continue(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, tmp_path: Path
+) -> None:
+    open_page(page, gemini_studio.url)
     called = Called(page, "en")
     plan, card = page.locator("#chat .plan"), page.locator("#chat .card[role=alert]")
     with step("a failed turn goes on in its place"):
@@ -243,13 +238,6 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
         (asked,) = requests(gemini, "image")
         assert asked["model"] == "gemini-3-pro-image"
         expect(page.locator("#chat .receipt")).to_contain_text("2K → 2048×2048")
-
-
-def test_plans_reviews_and_failures_are_worked_with_and_turns_that_wait_or_were_cut_off_continue(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, tmp_path: Path
-) -> None:
-    open_page(page, gemini_studio.url)
-    plans_reviews_and_failures_of_a_model_are_worked_with(page, gemini)
     assert gemini.read("violations") == []
     environment = {
         "GEMINI_API_KEY": "AIza-operators-own-0001",

@@ -31,8 +31,80 @@ def style(element: Locator, name: str) -> str:
     return value
 
 
-def two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared)
+def it_works_on_a_phone_in_chinese(phone: Page, address: str) -> None:
+    open_at(phone, address)
+    on(phone, "#chat").button("compare.action").first.tap()
+    stage = phone.locator("#canvas .cmp")
+    for name in ("并排", "差异", "滑动"):
+        stage.get_by_role("radio", name=name).tap()
+        expect(stage.get_by_role("radio", name=name)).to_have_attribute("aria-checked", "true")
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    targets = stage.locator("button:visible, select:visible").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height)"
+    )
+    assert min(targets) >= 40
+    well = place_of(stage.locator(".cmp-well"))
+    assert well["height"] > 300
+
+
+def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_by_keys_and_with_fingers(
+    page: Page, phone: Page, studio: PageProcess, photo: Path
+) -> None:
+    open_page(page, studio.url)
+    attach(page, photo)
+    say(page, "Make it much warmer")
+    expect_pictures(page, 1)
+    on(page, "#chat").button("action.edit").first.click()
+    say(page, "Crop it to 1:1")
+    expect_pictures(page, 2)
+    expect(on(page, "#chat").button("compare.action")).to_have_count(2)
+    # An upload (#1), the same warmer, and that one cut to a square.
+    address = page.url
+    # First: a difference that was seen once needs no other answer.
+    stage = open_compared(page, address)
+    with step("a difference that cannot be had is said and asked for again, and from there back to one picture"):
+        page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
+        expect(stage.get_by_role("radio", name="Slider")).to_have_attribute("aria-checked", "true")
+        choose(stage, "Difference")
+        expect(stage.get_by_role("status")).to_have_text(
+            "The difference cannot be shown. Please choose this view again."
+        )
+        page.unroute("**/aivista/difference/**")
+        choose(stage, "Difference")
+        expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
+        stage.get_by_role("button", name="Open #1").click()
+        expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+        expect(stage).to_have_count(0)
+        on(page, "#canvas").button("compare.action").click()
+        expect(stage).to_be_visible()
+    with step("they share one frame, are picked and swapped, and nonsense changes nothing"):
+        on(page, "#chat").button("compare.action").nth(1).click()
+        expect_loaded(stage.locator(".second img"))
+        expect(stage.locator(".cmp-sizes")).to_have_text(
+            re.compile(r"^#\w+ is 480×320, #\w+ is 320×320: fitted to one frame\.$")
+        )
+        boxes = [stage.locator(f".cmp-pane.{name}").bounding_box() for name in ("first", "second")]
+        assert boxes[0] == boxes[1]
+        # The square was cut out of the middle, where it is laid over the other again.
+        choose(stage, "Difference")
+        expect(stage.get_by_role("status")).to_have_text("Identical, pixel for pixel, at 320×320.")
+        choose(stage, "Side by side")
+        first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
+        stage.get_by_role("button", name="Swap").click()
+        expect(stage.locator(".first .tag")).to_have_text(second)
+        expect(stage.locator(".second .tag")).to_have_text(first)
+        stage.get_by_label("First").select_option("#1")
+        expect(stage.locator(".first .tag")).to_have_text("#1")
+        expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
+        for argument in ("#1 #9", "", "#9", "../../etc #1"):
+            page.evaluate("arg => window.aivista.shell.act('page.compare', { arg })", argument)
+        on(page, "#chat").button("compare.action").nth(1).click()
+        expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
+    with step("the only picture has nothing to be compared with"):
+        open_at(page, studio.sketched("draw a boat"), 1)
+        on(page, "#chat").button("compare.action").click()
+        expect(page.locator("#canvas")).to_contain_text("#1 is the only picture in this conversation")
+    stage = open_compared(page, address)
     choose(stage, "Slider")
     with step("a picture is divided from what it was made from, by mouse and by keys"):
         expect(stage.locator(".first .tag")).to_have_text("#1")
@@ -105,84 +177,4 @@ def two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page: Page, com
         page.keyboard.press("Escape")
         for part in (".cmp-tools p >> nth=1", ".cmp-pane.first", ".cmp-said"):
             expect(stage.locator(part)).to_be_hidden()
-
-
-def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: PageProcess, compared: str) -> None:
-    stage = open_compared(page, compared)
-    with step("a difference that cannot be had is said and asked for again, and from there back to one picture"):
-        page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
-        expect(stage.get_by_role("radio", name="Slider")).to_have_attribute("aria-checked", "true")
-        choose(stage, "Difference")
-        expect(stage.get_by_role("status")).to_have_text(
-            "The difference cannot be shown. Please choose this view again."
-        )
-        page.unroute("**/aivista/difference/**")
-        choose(stage, "Difference")
-        expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
-        stage.get_by_role("button", name="Open #1").click()
-        expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-        expect(stage).to_have_count(0)
-        on(page, "#canvas").button("compare.action").click()
-        expect(stage).to_be_visible()
-    with step("they share one frame, are picked and swapped, and nonsense changes nothing"):
-        on(page, "#chat").button("compare.action").nth(1).click()
-        expect_loaded(stage.locator(".second img"))
-        expect(stage.locator(".cmp-sizes")).to_have_text(
-            re.compile(r"^#\w+ is 480×320, #\w+ is 320×320: fitted to one frame\.$")
-        )
-        boxes = [stage.locator(f".cmp-pane.{name}").bounding_box() for name in ("first", "second")]
-        assert boxes[0] == boxes[1]
-        # The square was cut out of the middle, where it is laid over the other again.
-        choose(stage, "Difference")
-        expect(stage.get_by_role("status")).to_have_text("Identical, pixel for pixel, at 320×320.")
-        choose(stage, "Side by side")
-        first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
-        stage.get_by_role("button", name="Swap").click()
-        expect(stage.locator(".first .tag")).to_have_text(second)
-        expect(stage.locator(".second .tag")).to_have_text(first)
-        stage.get_by_label("First").select_option("#1")
-        expect(stage.locator(".first .tag")).to_have_text("#1")
-        expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
-        for argument in ("#1 #9", "", "#9", "../../etc #1"):
-            page.evaluate("arg => window.aivista.shell.act('page.compare', { arg })", argument)
-        on(page, "#chat").button("compare.action").nth(1).click()
-        expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
-    with step("the only picture has nothing to be compared with"):
-        open_at(page, studio.sketched("draw a boat"), 1)
-        on(page, "#chat").button("compare.action").click()
-        expect(page.locator("#canvas")).to_contain_text("#1 is the only picture in this conversation")
-
-
-def it_works_on_a_phone_in_chinese(phone: Page, address: str) -> None:
-    open_at(phone, address)
-    on(phone, "#chat").button("compare.action").first.tap()
-    stage = phone.locator("#canvas .cmp")
-    for name in ("并排", "差异", "滑动"):
-        stage.get_by_role("radio", name=name).tap()
-        expect(stage.get_by_role("radio", name=name)).to_have_attribute("aria-checked", "true")
-        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-    targets = stage.locator("button:visible, select:visible").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().height)"
-    )
-    assert min(targets) >= 40
-    well = place_of(stage.locator(".cmp-well"))
-    assert well["height"] > 300
-
-
-def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_by_keys_and_with_fingers(
-    page: Page, phone: Page, studio: PageProcess, photo: Path
-) -> None:
-    open_page(page, studio.url)
-    attach(page, photo)
-    say(page, "Make it much warmer")
-    expect_pictures(page, 1)
-    on(page, "#chat").button("action.edit").first.click()
-    say(page, "Crop it to 1:1")
-    expect_pictures(page, 2)
-    expect(on(page, "#chat").button("compare.action")).to_have_count(2)
-    # An upload (#1), the same warmer, and that one cut to a square.
-    address = page.url
-    # First: a difference that was seen once needs no other answer.
-    pictures_of_other_sizes_and_what_cannot_be_compared(page, studio, address)
-    two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page, address)
     it_works_on_a_phone_in_chinese(phone, address)

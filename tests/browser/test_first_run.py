@@ -31,79 +31,7 @@ from tests.page.hands import (
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess, quota_body
 
-KEY = "AIzaSyCANARY-kept-on-this-machine-4321"
 PRO = "gemini-3-pro-image"
-
-
-def an_example_runs_at_once_without_a_key(page: Page) -> None:
-    expect(page.locator(".example-card")).to_have_count(6)
-    page.get_by_role("button", name="Cut to a format").press("Enter")
-    expect(pictures(page)).to_have_count(1)
-    expect_loaded(pictures(page).first)
-    expect_rest(page)
-    expect(page.locator("#chat .user")).to_contain_text("Crop my picture to 4:5")
-    expect(composer(page)).to_have_value("")
-
-
-def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page, keyless: PageProcess) -> None:
-    page.get_by_role("button", name="Add a key").click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_role("textbox", name="Gemini API key").fill(KEY)
-    dialog.get_by_role("radio", name="On this machine").check()
-    dialog.get_by_role("button", name="Save key").click()
-    verdict = dialog.locator("#s-verdict")
-    expect(dialog.locator("#s-state")).to_contain_text("Using key …4321, stored on this machine.")
-    expect(verdict).to_contain_text("Pictures: Flash")
-    expect(verdict.locator("[data-code=billing_required]")).to_contain_text("ai.studio/projects")
-    file = keyless.home / "gemini.key"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    _expect_nowhere_else(page, keyless, file)
-    page.keyboard.press("Escape")
-    # The list and the buttons: by the mouse and by the keys it stays what it was.
-    settings = open_settings(page)
-    chip = page.get_by_role("combobox", name="Image")
-    button = settings.locator("#image-models").get_by_role("button", name="Pro")
-    expect(button).to_have_attribute("aria-disabled", "true")
-    button.click(force=True)
-    chip.click()
-    pro = page.get_by_role("option", name="Pro", exact=True)
-    expect(pro).to_have_attribute("aria-disabled", "true")
-    expect(pro).to_have_attribute("title", "Your key has no quota for Pro. Please turn on billing in Google AI Studio.")
-    pro.click(force=True)
-    expect(chip).to_have_value("Auto")
-    chip.press("ArrowDown")
-    chip.press("ArrowDown")
-    expect(pro).to_have_class(re.compile(r"\bactive\b"))
-    chip.press("Enter")
-    expect(chip).to_have_value("Auto")
-    chip.press("Escape")
-    chip.press("Enter")
-    expect(chip).to_have_value("Auto")
-    chip.click()
-    chip.press("Home")
-    chip.press("ArrowDown")
-    expect(page.get_by_role("option", name="Flash", exact=True)).to_have_class(re.compile(r"\bactive\b"))
-    chip.press("Enter")
-    expect(chip).to_have_value("Flash")
-    expect(page.locator(".limits")).to_contain_text("Your key has no quota for image model Pro.")
-    # Another visit has the key, and finds out by itself once more.
-    page.reload()
-    expect(page.locator(".limits")).to_be_visible()
-    page.get_by_role("button", name="Settings", exact=True).click()
-    dialog.get_by_role("button", name="Remove from this machine").click()
-    expect(dialog.locator("#s-state")).to_contain_text("the studio draws sketches")
-    assert not file.exists()
-    expect(page.locator(".limits")).to_have_count(0)
-
-
-def _expect_nowhere_else(page: Page, studio: PageProcess, kept: Path) -> None:
-    with urllib.request.urlopen(f"{studio.url}/config", timeout=20) as answer:
-        assert "CANARY" not in answer.read().decode()
-    assert "CANARY" not in page.content()
-    files = [path for path in studio.home.rglob("*") if path.is_file() and path != kept]
-    assert files
-    assert not [path for path in files if b"CANARY" in path.read_bytes()]
-    assert "CANARY" not in studio.errors
 
 
 def test_an_example_runs_without_a_key_and_one_is_kept_on_this_machine_and_greys_what_it_cannot_use(
@@ -113,10 +41,71 @@ def test_an_example_runs_without_a_key_and_one_is_kept_on_this_machine_and_greys
     gemini.control(deny_model={PRO: quota_body("day", limit=0, model=PRO)})
     open_page(page, keyless.url)
     with step("an example runs at once, without a key"):
-        an_example_runs_at_once_without_a_key(page)
+        expect(page.locator(".example-card")).to_have_count(6)
+        page.get_by_role("button", name="Cut to a format").press("Enter")
+        expect(pictures(page)).to_have_count(1)
+        expect_loaded(pictures(page).first)
+        expect_rest(page)
+        expect(page.locator("#chat .user")).to_contain_text("Crop my picture to 4:5")
+        expect(composer(page)).to_have_value("")
     with step("a key is tried, kept on this machine, and greys what it cannot use"):
         begin_anew(page)
-        a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page, keyless)
+        page.get_by_role("button", name="Add a key").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("textbox", name="Gemini API key").fill("AIzaSyCANARY-kept-on-this-machine-4321")
+        dialog.get_by_role("radio", name="On this machine").check()
+        dialog.get_by_role("button", name="Save key").click()
+        verdict = dialog.locator("#s-verdict")
+        expect(dialog.locator("#s-state")).to_contain_text("Using key …4321, stored on this machine.")
+        expect(verdict).to_contain_text("Pictures: Flash")
+        expect(verdict.locator("[data-code=billing_required]")).to_contain_text("ai.studio/projects")
+        file = keyless.home / "gemini.key"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        with urllib.request.urlopen(f"{keyless.url}/config", timeout=20) as answer:
+            assert "CANARY" not in answer.read().decode()
+        assert "CANARY" not in page.content()
+        files = [path for path in keyless.home.rglob("*") if path.is_file() and path != file]
+        assert files
+        assert not [path for path in files if b"CANARY" in path.read_bytes()]
+        assert "CANARY" not in keyless.errors
+        page.keyboard.press("Escape")
+        # The list and the buttons: by the mouse and by the keys it stays what it was.
+        settings = open_settings(page)
+        chip = page.get_by_role("combobox", name="Image")
+        button = settings.locator("#image-models").get_by_role("button", name="Pro")
+        expect(button).to_have_attribute("aria-disabled", "true")
+        button.click(force=True)
+        chip.click()
+        pro = page.get_by_role("option", name="Pro", exact=True)
+        expect(pro).to_have_attribute("aria-disabled", "true")
+        expect(pro).to_have_attribute(
+            "title", "Your key has no quota for Pro. Please turn on billing in Google AI Studio."
+        )
+        pro.click(force=True)
+        expect(chip).to_have_value("Auto")
+        chip.press("ArrowDown")
+        chip.press("ArrowDown")
+        expect(pro).to_have_class(re.compile(r"\bactive\b"))
+        chip.press("Enter")
+        expect(chip).to_have_value("Auto")
+        chip.press("Escape")
+        chip.press("Enter")
+        expect(chip).to_have_value("Auto")
+        chip.click()
+        chip.press("Home")
+        chip.press("ArrowDown")
+        expect(page.get_by_role("option", name="Flash", exact=True)).to_have_class(re.compile(r"\bactive\b"))
+        chip.press("Enter")
+        expect(chip).to_have_value("Flash")
+        expect(page.locator(".limits")).to_contain_text("Your key has no quota for image model Pro.")
+        # Another visit has the key, and finds out by itself once more.
+        page.reload()
+        expect(page.locator(".limits")).to_be_visible()
+        page.get_by_role("button", name="Settings", exact=True).click()
+        dialog.get_by_role("button", name="Remove from this machine").click()
+        expect(dialog.locator("#s-state")).to_contain_text("the studio draws sketches")
+        assert not file.exists()
+        expect(page.locator(".limits")).to_have_count(0)
 
 
 def a_refusal_offers_other_words_and_an_empty_picture_is_covered(

@@ -339,7 +339,6 @@ PAINT: dict[str, Any] = {
     "args": {"prompt": "A red fox in snow", "aspect_ratio": "3:2", "number_of_images": 1},
     "text_before": "I paint it now.",
 }
-SMALL: dict[str, Any] = {"kind": "PictureAnswer", "width": 768, "height": 512}
 
 
 def a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_again(
@@ -360,7 +359,7 @@ def a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_again(
         expect(page.locator("#chat .user .md")).to_have_text(["draw a fox", "draw a fox"])
     with step("what fell short is asked for again, repainted as an edit, and folded for good when one is content"):
         begin_anew(page)
-        gemini.control(on_text=[PAINT], on_image=[SMALL])
+        gemini.control(on_text=[PAINT], on_image=[{"kind": "PictureAnswer", "width": 768, "height": 512}])
         choose_setting(page, "resolution", "2K")
         say(page, "draw a fox")
         expect_pictures(page, 1)

@@ -52,68 +52,9 @@ def expect_in_sight(page: Page, part: str) -> None:
     page.keyboard.press("Enter")
 
 
-def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_in_sight(
+def test_the_stage_keeps_its_width_and_the_thread_stands_at_its_newest_and_what_one_reads_stays_in_sight(
     page: Page, studio: PageProcess
 ) -> None:
-    called = Called(page)
-    open_at(page, studio.sketched("draw a boat", "make it darker", "make it brighter"), 3)
-    back = called.button("top.newest")
-    with step("it opens at its newest"):
-        expect(page.locator("html:not([data-behind])")).to_be_attached()
-        assert page.evaluate(TO_END_PX) < 2
-        expect(back).to_be_hidden()
-    with step("what comes on its own leaves whoever reads where they are"):
-        page.locator("#chat").hover()
-        page.mouse.wheel(0, -900)
-        expect(back).to_be_visible()
-        at = page.evaluate(f"{LOG}.scrollTop")
-        page.evaluate("""() => {
-          const wrap = document.querySelector('#thread');
-          wrap.append(Object.assign(document.createElement('div'), { id: 'more', style: 'flex:none;height:300px' }));
-        }""")
-        draw_twice(page)
-        assert page.evaluate(f"{LOG}.scrollTop") == at
-        back.click()
-        page.wait_for_function(f"{TO_END_PX} < 2")
-        expect(back).to_be_hidden()
-        page.evaluate("document.querySelector('#more').remove()")
-    with step("what one reads stays in sight when the stage opens"):
-        page.mouse.wheel(0, -700)
-        expect(back).to_be_visible()
-        expect_still(page, f"{LOG}.scrollTop")
-        page.evaluate(f"""() => {{
-          const top = {LOG}.getBoundingClientRect().top;
-          const things = document.querySelectorAll('#chat :is(.md > *, .frame, .acts, .receipt)');
-          window.read = [...things].find(one => one.getBoundingClientRect().top >= top);
-        }}""")
-        place_px = "window.read.getBoundingClientRect().top"
-        before_px = page.evaluate(place_px)
-        on(page, "#top").button("top.stage").click()
-        expect(page.locator("#stage")).to_be_visible()
-        expect_still(page, place_px)
-        assert page.evaluate(place_px) == pytest.approx(before_px, abs=2)
-        on(page, "#tabs").button("action.close").click()
-    with step("whoever says something wants to see what comes of it"):
-        page.locator("#chat").hover()
-        page.mouse.wheel(0, -900)
-        expect(back).to_be_visible()
-        paint(page, "make it sepia")
-        page.wait_for_function(f"{TO_END_PX} < 2")
-    with step("what is unfolded is in sight above the composer"):
-        page.set_viewport_size({"width": 1280, "height": 700})
-        expect_in_sight(page, "receipt")
-        expect_in_sight(page, "next-steps")
-        page.set_viewport_size({"width": 1280, "height": 860})
-    with step("a picture is never taller than what can be seen at once"):
-        begin_anew(page)
-        choose_setting(page, "aspect-ratio", "9:16")
-        paint(page, "draw a lighthouse")
-        size = place_of(page.locator("#chat .frame"))
-        assert size["height"] < 0.7 * 860
-        assert size["width"] / size["height"] == pytest.approx(9 / 16, abs=0.01)
-
-
-def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
     called, kept = Called(page), list[Route]()
     open_at(page, studio.sketched("draw a green whale", "make it darker"), 2)
     on(page, "#top").button("top.stage").click()
@@ -171,28 +112,73 @@ def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio:
         on(page, "#tabs").button("action.close").click()
         reload(page)
         expect(page.locator("#stage")).to_be_hidden()
-
-
-def a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page: Page, studio: PageProcess) -> None:
-    changes = ("make it darker", "make it brighter", "make it warmer")
-    wishes = ("draw a fox", *changes, "draw a lighthouse in a storm", *changes)
-    address = studio.sketched(*wishes)
-    # The second time the browser has the page's files, and the thread is there before its rows are laid out: they are
-    # when they first come into sight, and the thread grows with each.
-    for _ in range(2):
-        open_at(page, address, len(wishes))
-        expect_still(page, f"{LOG}.scrollHeight")
-        assert page.evaluate(TO_END_PX) < 2
-
-
-def test_the_stage_keeps_its_width_and_the_thread_stands_at_its_newest_and_what_one_reads_stays_in_sight(
-    page: Page, studio: PageProcess
-) -> None:
-    the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page, studio)
     with step("a long conversation stands at its newest"):
-        a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page, studio)
+        changes = ("make it darker", "make it brighter", "make it warmer")
+        wishes = ("draw a fox", *changes, "draw a lighthouse in a storm", *changes)
+        address = studio.sketched(*wishes)
+        # The second time the browser has the page's files, and the thread is there before its rows are laid out: they
+        # are when they first come into sight, and the thread grows with each.
+        for _ in range(2):
+            open_at(page, address, len(wishes))
+            expect_still(page, f"{LOG}.scrollHeight")
+            assert page.evaluate(TO_END_PX) < 2
     # Last: the ratio that is chosen here stays chosen.
-    the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_in_sight(page, studio)
+    called = Called(page)
+    open_at(page, studio.sketched("draw a boat", "make it darker", "make it brighter"), 3)
+    back = called.button("top.newest")
+    with step("it opens at its newest"):
+        expect(page.locator("html:not([data-behind])")).to_be_attached()
+        assert page.evaluate(TO_END_PX) < 2
+        expect(back).to_be_hidden()
+    with step("what comes on its own leaves whoever reads where they are"):
+        page.locator("#chat").hover()
+        page.mouse.wheel(0, -900)
+        expect(back).to_be_visible()
+        at = page.evaluate(f"{LOG}.scrollTop")
+        page.evaluate("""() => {
+          const wrap = document.querySelector('#thread');
+          wrap.append(Object.assign(document.createElement('div'), { id: 'more', style: 'flex:none;height:300px' }));
+        }""")
+        draw_twice(page)
+        assert page.evaluate(f"{LOG}.scrollTop") == at
+        back.click()
+        page.wait_for_function(f"{TO_END_PX} < 2")
+        expect(back).to_be_hidden()
+        page.evaluate("document.querySelector('#more').remove()")
+    with step("what one reads stays in sight when the stage opens"):
+        page.mouse.wheel(0, -700)
+        expect(back).to_be_visible()
+        expect_still(page, f"{LOG}.scrollTop")
+        page.evaluate(f"""() => {{
+          const top = {LOG}.getBoundingClientRect().top;
+          const things = document.querySelectorAll('#chat :is(.md > *, .frame, .acts, .receipt)');
+          window.read = [...things].find(one => one.getBoundingClientRect().top >= top);
+        }}""")
+        place_px = "window.read.getBoundingClientRect().top"
+        before_px = page.evaluate(place_px)
+        on(page, "#top").button("top.stage").click()
+        expect(page.locator("#stage")).to_be_visible()
+        expect_still(page, place_px)
+        assert page.evaluate(place_px) == pytest.approx(before_px, abs=2)
+        on(page, "#tabs").button("action.close").click()
+    with step("whoever says something wants to see what comes of it"):
+        page.locator("#chat").hover()
+        page.mouse.wheel(0, -900)
+        expect(back).to_be_visible()
+        paint(page, "make it sepia")
+        page.wait_for_function(f"{TO_END_PX} < 2")
+    with step("what is unfolded is in sight above the composer"):
+        page.set_viewport_size({"width": 1280, "height": 700})
+        expect_in_sight(page, "receipt")
+        expect_in_sight(page, "next-steps")
+        page.set_viewport_size({"width": 1280, "height": 860})
+    with step("a picture is never taller than what can be seen at once"):
+        begin_anew(page)
+        choose_setting(page, "aspect-ratio", "9:16")
+        paint(page, "draw a lighthouse")
+        size = place_of(page.locator("#chat .frame"))
+        assert size["height"] < 0.7 * 860
+        assert size["width"] / size["height"] == pytest.approx(9 / 16, abs=0.01)
 
 
 def one_pane_is_seen_at_a_time_and_what_is_unfolded_is_above_the_composer(phone: Page, studio: PageProcess) -> None:

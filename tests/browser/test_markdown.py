@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
@@ -37,34 +36,21 @@ ANSWER = """\
 """
 
 
-@pytest.fixture
-def answer(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> Locator:
-    """The agent's answer in Markdown, on a page."""
-    gemini.control(on_text=[{"kind": "Text", "text": ANSWER, "chunks": 7}])
-    open_page(page, gemini_studio.url)
-    say(page, "what can you do?")
-    drawn = page.locator("#chat .bot .md")
-    expect(drawn).to_contain_text("the last words.")
-    expect_rest(page)
-    return drawn
-
-
 def style(element: Locator, name: str) -> str:
     """Return a computed style of the first element."""
     value: str = element.first.evaluate("(element, name) => getComputedStyle(element).getPropertyValue(name)", name)
     return value
 
 
-def text_left(element: Locator) -> float:
-    """Return where the words of the first element begin, in pixels."""
-    value: float = element.first.evaluate(
-        "element => { const range = document.createRange(); range.selectNodeContents(element.firstChild);"
-        " return range.getBoundingClientRect().left; }"
-    )
-    return value
-
-
-def test_an_answer_in_markdown_is_drawn_and_ones_own_words_as_typed(answer: Locator) -> None:
+def test_an_answer_in_markdown_is_drawn_and_ones_own_words_as_typed(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[{"kind": "Text", "text": ANSWER, "chunks": 7}])
+    open_page(page, gemini_studio.url)
+    say(page, "what can you do?")
+    answer = page.locator("#chat .bot .md")
+    expect(answer).to_contain_text("the last words.")
+    expect_rest(page)
     with step("an item of a list has its mark in sight"):
         for place, mark in (
             ("> ol > li", "decimal"),
@@ -83,7 +69,11 @@ def test_an_answer_in_markdown_is_drawn_and_ones_own_words_as_typed(answer: Loca
         assert answer.locator(":scope > ol").last.evaluate("list => list.start") == 7
     with step("each level of a list stands further in"):
         levels = [answer.locator(f":scope {place}") for place in ("> ol > li", "> ol ul > li", "> ol ul ul > li")]
-        lefts = [text_left(level) for level in levels]
+        begin_px = (
+            "element => { const range = document.createRange(); range.selectNodeContents(element.firstChild);"
+            " return range.getBoundingClientRect().left; }"
+        )
+        lefts = [level.first.evaluate(begin_px) for level in levels]
         assert lefts[1] - lefts[0] >= 16
         assert lefts[2] - lefts[1] >= 16
     with step("a task shows its box and no other mark"):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
-import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.adapters.recipes import Recipe, embed, read_recipe
 from tests.page import PageProcess
@@ -32,61 +30,41 @@ from tests.page.journeys import on, step
 WISH = "draw a red fox, 3:2"
 
 
-class Taken(NamedTuple):
-    """A picture's conversation, and the files it was taken away in."""
-
-    address: str
-    file: Path
-    clean: Path
-
-
-@pytest.fixture(scope="module")
-def taken(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pytest.TempPathFactory) -> Taken:
-    folder = tmp_path_factory.mktemp("taken")
-    page = profile.new_page()
-    open_page(page, studio.url)
-    choose_setting(page, "aspect-ratio", "3:2")
-    say(page, WISH)
-    expect_pictures(page, 1)
-    acts = page.locator("#chat .acts")
-    with page.expect_download() as plain:
-        acts.get_by_text("Download").click()
-    acts.locator("summary").click()
-    with page.expect_download() as clean:
-        acts.get_by_text("Clean copy").click()
-    expect(acts.get_by_text("Clean copy")).to_be_hidden()
-    files = [folder / download.value.suggested_filename for download in (plain, clean)]
-    for file, download in zip(files, (plain, clean), strict=True):
-        download.value.save_as(file)
-    address = page.url
-    page.close()
-    return Taken(address, *files)
-
-
 def card(page: Page) -> Locator:
     return page.locator("#recipe .recipe")
 
 
-def a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken: Taken) -> None:
-    recipe = read_recipe(taken.file.read_bytes())
-    assert isinstance(recipe, Recipe)
-    assert (recipe.words, recipe.asked_aspect_ratio) == (WISH, "3:2")
-    assert read_recipe(taken.clean.read_bytes()) is None
-    assert b"fox" not in taken.clean.read_bytes()
-    with Image.open(taken.file) as first, Image.open(taken.clean) as second:
-        assert first.tobytes() == second.tobytes()
-    assert taken.clean.stem.endswith("-clean")
-
-
 def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offers_what_can_be_done_with_it(
-    page: Page, studio: PageProcess, taken: Taken, tmp_path: Path
+    page: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
-    with step("a downloaded picture tells its recipe, and a clean copy nothing"):
-        a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken)
     open_page(page, studio.url)
+    choose_setting(page, "aspect-ratio", "3:2")
+    say(page, WISH)
+    expect_pictures(page, 1)
+    acts, address = page.locator("#chat .acts"), page.url
+    with page.expect_download() as plain:
+        acts.get_by_text("Download").click()
+    acts.locator("summary").click()
+    with page.expect_download() as copied:
+        acts.get_by_text("Clean copy").click()
+    expect(acts.get_by_text("Clean copy")).to_be_hidden()
+    taken, clean = (tmp_path / download.value.suggested_filename for download in (plain, copied))
+    plain.value.save_as(taken)
+    copied.value.save_as(clean)
+    with step("a downloaded picture tells its recipe, and a clean copy nothing"):
+        recipe = read_recipe(taken.read_bytes())
+        assert isinstance(recipe, Recipe)
+        assert (recipe.words, recipe.asked_aspect_ratio) == (WISH, "3:2")
+        assert read_recipe(clean.read_bytes()) is None
+        assert b"fox" not in clean.read_bytes()
+        with Image.open(taken) as first, Image.open(clean) as second:
+            assert first.tobytes() == second.tobytes()
+        assert clean.stem.endswith("-clean")
+    begin_anew(page)
+    choose_setting(page, "aspect-ratio", "Auto")
     with step("dropped into a new conversation, its settings are restored"):
         expect(chosen_ratio(page)).to_have_value("auto")
-        drop(page.locator("#box textarea"), Held(taken.file.name, taken.file.read_bytes()))
+        drop(page.locator("#box textarea"), Held(taken.name, taken.read_bytes()))
         expect(card(page)).to_contain_text(f"This picture carries its recipe: “{WISH}”, Sketch, 3:2")
         card(page).get_by_role("button", name="Restore settings").click()
         expect(composer(page)).to_have_value(WISH)
@@ -99,7 +77,7 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         expect_rest(page)
     with step("it opens the conversation it came from, with the picture marked"):
         begin_anew(page)
-        attach(page, taken.file)
+        attach(page, taken)
         card(page).get_by_role("button", name="Open it and branch").click()
         expect(page.locator("#ctx .ctx b")).to_have_text("#1")
         expect(page.locator("#chat .user").first).to_contain_text(WISH)
@@ -124,7 +102,7 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
     with step("all of it is read on the stage, and the card goes with its file"):
         begin_anew(page)
         on(page, "#top").button("top.stage").click()
-        drop(page.locator("#canvas"), Held(taken.file.name, taken.file.read_bytes()))
+        drop(page.locator("#canvas"), Held(taken.name, taken.read_bytes()))
         card(page).get_by_role("button", name="View only").click()
         expect(page.locator("#canvas .receipt")).to_contain_text(WISH)
         expect(page.locator("#canvas")).to_contain_text("unverified")
@@ -137,7 +115,7 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url) if "aivista/recipe" in request.url else None)
         begin_anew(page)
-        attach(page, taken.clean)
+        attach(page, clean)
         expect(card(page)).to_be_hidden()
         info, file = PngInfo(), tmp_path / "castle.png"
         info.add_text("parameters", '<img src=x onerror="document.title=1"> castle\nSteps: 20, Sampler: Euler, Seed: 1')
@@ -150,7 +128,7 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         card(page).get_by_role("button", name="Use its prompt").click()
         expect(composer(page)).to_have_value('<img src=x onerror="document.title=1"> castle')
     with step("a receipt puts its words and settings back into the composer"):
-        open_at(page, taken.address, 1)
+        open_at(page, address, 1)
         expect(chosen_ratio(page)).to_have_value("3:2")
         choose_setting(page, "aspect-ratio", "1:1")
         page.locator("#chat .receipt summary").click()

@@ -38,8 +38,8 @@ PASTE = """(box, data) => box.dispatchEvent(
 DARK = re.compile(r"\bdark\b")
 
 
-def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
-    page: Page, studio: PageProcess, photo: Path, folder: Path
+def test_the_first_page_sketches_and_takes_pictures_and_a_sketch_is_changed_and_there_after_a_reload(
+    page: Page, studio: PageProcess, photo: Path, tmp_path: Path
 ) -> None:
     called, file = Called(page), Held("garden.jpg", photo.read_bytes(), "image/jpeg")
     open_page(page, studio.url)
@@ -58,7 +58,7 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
     with step("a file that is no picture is refused, and the words come back"):
-        fake = folder / "holiday.png"
+        fake = tmp_path / "holiday.png"
         fake.write_bytes(b"this is no picture")
         attach(page, fake)
         say(page, "make it brighter")
@@ -94,9 +94,6 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         say(page, "make it sepia")
         expect_pictures(page, 1)
         expect(page.locator("#chat .refs img")).to_have_count(2)
-
-
-def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page: Page, studio: PageProcess) -> None:
     called, target, references = Called(page), page.locator("#ctx-next"), page.locator("#ctx .ctx")
     lost = studio.sketch("draw a purple umbrella on a beach")
     with step("the theme follows the system until one chooses"):
@@ -170,13 +167,6 @@ def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page
         assert (answer.status, "#1" in answer.text(), digest[:8] in answer.text()) == (404, True, False)
         missing = page.request.get(f"{media[:-1]}999", max_retries=2)
         assert missing.text() == "There is no picture #999 here. Please check its number."
-
-
-def test_the_first_page_sketches_and_takes_pictures_and_a_sketch_is_changed_and_there_after_a_reload(
-    page: Page, studio: PageProcess, photo: Path, tmp_path: Path
-) -> None:
-    the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(page, studio, photo, tmp_path)
-    a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page, studio)
 
 
 def the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(phone: Page, studio: PageProcess) -> None:

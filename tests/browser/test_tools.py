@@ -90,7 +90,58 @@ $$ <input> ![](http://evil.test/z)
 Inline `<input>`, \\(a<b\\), <details open><summary>x</summary><textarea></textarea></details> THE END"""
 
 
-def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess) -> None:
+ANSWER = (
+    "# Title\n\nSo **it** *is* `<b>`, see [this](https://a.test/b).\nNext line: \\(a<b\\)\n\n"
+    "1. one\n2. two\n   - inner\n\n"
+    "| a | b |\n| --- | --: |\n| 1 | 2 |\n\n> quoted\n\n```python\nprint('$$')\n\n\nx = '\\['\n```\n\n$$E = mc^2$$"
+)
+
+
+def test_what_a_tool_may_do_is_asked_word_for_word_and_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    open_page(page, gemini_studio.url)
+    with step("what was found has footnotes, and tables, formulas and code are drawn"):
+        gemini.control(clear=True, on_text=[SEARCH, FOUND, words(RICH)])
+        permit_search(page)
+        say(page, "when was the bridge opened?")
+        expect_rest(page)
+        note = page.locator("#chat .bot a", has_text="¹")
+        expect(note).to_have_attribute("href", "https://vertexaisearch.cloud.google.com/redirect/1")
+        expect(page.locator("#chat .sources sup")).to_have_text("1")
+        expect(page.locator("#chat .bot table td").first).to_have_text("Golden Gate")
+        expect(page.locator("#chat .bot math").first).to_be_visible()
+        expect(page.locator("#chat .bot pre code")).to_contain_text('print("hello")')
+    with step("nothing in an answer is live, whatever it is fenced as"):
+        gemini.control(clear=True, on_text=[words(HOSTILE)])
+        begin_anew(page)
+        say(page, "```mermaid\ngraph TD; A[<input>]\n``` <form><input></form>?")
+        expect(page.locator("#chat")).to_contain_text("THE END")
+        expect_rest(page)
+        answer = page.locator("#chat .md")
+        expect(answer.locator("input, form, select, textarea, iframe, img, details, .mermaid, svg")).to_have_count(0)
+        expect(answer.locator("button:not(.copy-code, [data-branch=copy])")).to_have_count(0)
+        expect(answer.locator("pre code.language-mermaid").last).to_contain_text("<input placeholder='Gemini key'>")
+        expect(answer.locator("pre code.language-html")).to_contain_text('<iframe src="http://evil.test">')
+        expect(answer.locator("a")).to_have_text(["http://evil.test/y?d=KEY"])
+        expect(answer.locator("math")).to_have_count(1)
+        expect(answer.last).to_contain_text("[image: evil.test]")
+    with step("copy gives an answer as Markdown, and code as it is"):
+        gemini.control(clear=True, on_text=[words(ANSWER)])
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        begin_anew(page)
+        say(page, "tell me")
+        expect(page.locator("#chat .md math")).to_have_count(2)
+        expect_rest(page)
+        page.locator("#chat .bot .md").last.hover()
+        page.get_by_role("button", name="Copy message").last.click()
+        expected = ANSWER.replace("[this](https://a.test/b)", "this (https://a.test/b)")
+        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=expected)
+        page.get_by_role("button", name="Copy this code").click()
+        code = "print('$$')\n\n\nx = '\\['"
+        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=code)
+        page.context.clear_permissions()
+    assert gemini.read("violations") == []
     with step("an address that nobody named waits for a click, over a reload too"):
         read = {"kind": "Call", "name": "read_url", "args": {"url": FOREIGN}}
         gemini.control(clear=True, on_text=[SEARCH, FOUND, read, words("I left it alone.")])
@@ -170,65 +221,6 @@ def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess)
         card.get_by_role("button", name="Don’t allow").click()
         expect(page.locator("#chat")).to_contain_text("Not allowed")
         expect_rest(page)
-
-
-ANSWER = (
-    "# Title\n\nSo **it** *is* `<b>`, see [this](https://a.test/b).\nNext line: \\(a<b\\)\n\n"
-    "1. one\n2. two\n   - inner\n\n"
-    "| a | b |\n| --- | --: |\n| 1 | 2 |\n\n> quoted\n\n```python\nprint('$$')\n\n\nx = '\\['\n```\n\n$$E = mc^2$$"
-)
-
-
-def an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(page: Page, gemini: GeminiProcess) -> None:
-    with step("what was found has footnotes, and tables, formulas and code are drawn"):
-        gemini.control(clear=True, on_text=[SEARCH, FOUND, words(RICH)])
-        permit_search(page)
-        say(page, "when was the bridge opened?")
-        expect_rest(page)
-        note = page.locator("#chat .bot a", has_text="¹")
-        expect(note).to_have_attribute("href", "https://vertexaisearch.cloud.google.com/redirect/1")
-        expect(page.locator("#chat .sources sup")).to_have_text("1")
-        expect(page.locator("#chat .bot table td").first).to_have_text("Golden Gate")
-        expect(page.locator("#chat .bot math").first).to_be_visible()
-        expect(page.locator("#chat .bot pre code")).to_contain_text('print("hello")')
-    with step("nothing in an answer is live, whatever it is fenced as"):
-        gemini.control(clear=True, on_text=[words(HOSTILE)])
-        begin_anew(page)
-        say(page, "```mermaid\ngraph TD; A[<input>]\n``` <form><input></form>?")
-        expect(page.locator("#chat")).to_contain_text("THE END")
-        expect_rest(page)
-        answer = page.locator("#chat .md")
-        expect(answer.locator("input, form, select, textarea, iframe, img, details, .mermaid, svg")).to_have_count(0)
-        expect(answer.locator("button:not(.copy-code, [data-branch=copy])")).to_have_count(0)
-        expect(answer.locator("pre code.language-mermaid").last).to_contain_text("<input placeholder='Gemini key'>")
-        expect(answer.locator("pre code.language-html")).to_contain_text('<iframe src="http://evil.test">')
-        expect(answer.locator("a")).to_have_text(["http://evil.test/y?d=KEY"])
-        expect(answer.locator("math")).to_have_count(1)
-        expect(answer.last).to_contain_text("[image: evil.test]")
-    with step("copy gives an answer as Markdown, and code as it is"):
-        gemini.control(clear=True, on_text=[words(ANSWER)])
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        begin_anew(page)
-        say(page, "tell me")
-        expect(page.locator("#chat .md math")).to_have_count(2)
-        expect_rest(page)
-        page.locator("#chat .bot .md").last.hover()
-        page.get_by_role("button", name="Copy message").last.click()
-        expected = ANSWER.replace("[this](https://a.test/b)", "this (https://a.test/b)")
-        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=expected)
-        page.get_by_role("button", name="Copy this code").click()
-        code = "print('$$')\n\n\nx = '\\['"
-        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=code)
-        page.context.clear_permissions()
-
-
-def test_what_a_tool_may_do_is_asked_word_for_word_and_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    open_page(page, gemini_studio.url)
-    an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(page, gemini)
-    assert gemini.read("violations") == []
-    what_a_tool_may_do_is_asked_word_for_word(page, gemini)
 
 
 def opened(page: Page) -> Locator:

@@ -31,7 +31,24 @@ def choose(page: Page, tree: Locator, handle: str, item: str) -> None:
     page.get_by_role("menuitem", name=item).click()
 
 
-def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page: Page, grown: str) -> None:
+def it_works_on_a_phone_in_chinese(phone: Page, grown: str) -> None:
+    tree = open_tree(phone, grown, "谱系")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    node(tree, "#1c").get_by_role("button", name="对 #1c 的操作").tap()
+    items = phone.get_by_role("menuitem")
+    assert min(items.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")) >= 40
+    phone.get_by_role("menuitem", name="从这里编辑").tap()
+    expect(phone.locator("#ctx .ctx b")).to_have_text("#1c")
+    expect(composer(phone)).to_be_visible()
+    targets = tree.locator(".tr-more").evaluate_all("all => all.map(one => one.offsetHeight || 40)")
+    assert min(targets) >= 40
+
+
+def test_the_tree_is_read_and_walked_its_pictures_are_put_to_use_and_a_branch_is_cut_and_mended(
+    page: Page, phone: Page, studio: PageProcess
+) -> None:
+    changes = ("Make it much warmer", "#1"), ("Crop it to 4:5", "#1"), ("Make it brighter", "#1c")
+    grown = studio.sketched("draw a red fox", *changes, "draw a boat on a lake")
     tree = open_tree(page, grown)
     with step("every picture stands below the one it was made from"):
         assert sorted(tree.locator(".tr-node").evaluate_all("all => all.map(one => one.dataset.handle)")) == sorted(
@@ -92,9 +109,6 @@ def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compare
         choose(page, tree, "#1b", "Edit from here")
         expect(page.locator("#ctx .ctx b")).to_have_text("#1b")
         expect(composer(page)).to_be_focused()
-
-
-def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page, grown: str) -> None:
     tree = open_tree(page, grown)
     with step("it is zoomed, dragged, and keeps its place"):
         before = place_of(node(tree, "#1"))
@@ -143,26 +157,4 @@ def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page,
         say(page, "draw a whale")
         expect(page.locator("#tr-pane .tr-node")).to_have_count(1)
         expect(page.locator("#tr-pane .tr-node")).to_contain_text("draw a whale")
-
-
-def it_works_on_a_phone_in_chinese(phone: Page, grown: str) -> None:
-    tree = open_tree(phone, grown, "谱系")
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-    node(tree, "#1c").get_by_role("button", name="对 #1c 的操作").tap()
-    items = phone.get_by_role("menuitem")
-    assert min(items.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")) >= 40
-    phone.get_by_role("menuitem", name="从这里编辑").tap()
-    expect(phone.locator("#ctx .ctx b")).to_have_text("#1c")
-    expect(composer(phone)).to_be_visible()
-    targets = tree.locator(".tr-more").evaluate_all("all => all.map(one => one.offsetHeight || 40)")
-    assert min(targets) >= 40
-
-
-def test_the_tree_is_read_and_walked_its_pictures_are_put_to_use_and_a_branch_is_cut_and_mended(
-    page: Page, phone: Page, studio: PageProcess
-) -> None:
-    changes = ("Make it much warmer", "#1"), ("Crop it to 4:5", "#1"), ("Make it brighter", "#1c")
-    grown = studio.sketched("draw a red fox", *changes, "draw a boat on a lake")
-    the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page, grown)
-    the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page, grown)
     it_works_on_a_phone_in_chinese(phone, grown)

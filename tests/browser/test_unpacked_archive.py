@@ -7,7 +7,6 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, Page
 
 from agent import AgentMessage, WholeConversation
@@ -25,8 +24,7 @@ def hostile() -> WholeConversation:
     return whole.model_copy(update={"turns": (said, *whole.turns[1:])})
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def test_the_pages_show_their_pictures_and_run_nothing_in_either_scheme(browser: Browser, tmp_path: Path) -> None:
     async def exported() -> Path:
         here = place(tmp_path / "home")
         await here.keep(hostile())
@@ -37,16 +35,12 @@ def folder(tmp_path: Path) -> Path:
         path = thread.submit(lambda: asyncio.run(exported())).result()
     with zipfile.ZipFile(path) as archive:
         archive.extractall(tmp_path / "unpacked")
-    return tmp_path / "unpacked"
-
-
-def test_the_pages_show_their_pictures_and_run_nothing_in_either_scheme(browser: Browser, folder: Path) -> None:
     page = browser.new_page()
     complaints: list[str] = []
     asked: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto((folder / "index.html").as_uri())
+    page.goto((tmp_path / "unpacked" / "index.html").as_uri())
     page.get_by_role("link", name="A fox").click()
     page.wait_for_load_state("load")
     assert page.title().startswith("A fox <script>")

@@ -11,7 +11,6 @@ from tests.adapters.archives import FORMAT, SUFFIXES, VERSION, ArchiveLimits, js
 from tests.adapters.records import WorkspaceLimits
 
 PAGE = Path(__file__).parents[2] / "docs" / "archive-format.md"
-_COLUMNS = 110
 
 
 def page() -> str:
@@ -37,7 +36,7 @@ def page() -> str:
 def _written(value: Any, indent: str = "") -> str:
     """Return JSON in which whatever fits into a line stands on one."""
     line = json.dumps(value, ensure_ascii=False)
-    if len(indent) + len(line) <= _COLUMNS or not isinstance(value, dict | list):
+    if len(indent) + len(line) <= 110 or not isinstance(value, dict | list):
         return line
     inner = f"{indent}  "
     items = (

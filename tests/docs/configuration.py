@@ -10,7 +10,6 @@ from tests.adapters.models import load_catalogue, override_variable
 from tests.page import run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
-COMMAND = "python -m tests.docs"
 COMMANDS = (
     *((), ("check",), ("gc",), ("token",), ("mcp",)),
     *(("space",), ("space", "build"), ("space", "check"), ("space", "push")),
@@ -63,7 +62,7 @@ def page() -> str:
     """Return the whole page."""
     flags = "\n".join(f"| `{name}` | `{flag}` |" for name, flag in _FLAGS.items())
     variables, commands = "\n\n".join(_sections()), "\n\n".join(_helps())
-    return _PAGE.format(command=COMMAND, variables=variables, flags=flags, commands=commands)
+    return _PAGE.format(command="python -m tests.docs", variables=variables, flags=flags, commands=commands)
 
 
 HEADINGS = (

@@ -59,7 +59,21 @@ def main() -> None:
             size = _write(frames, _IMAGES / f"studio{ending}")
             print(f"studio{ending}: {len(frames)} frames, {size / 1e6:.2f} MB")
             with _studio(browser, language, 1440, 900) as page:
-                _shoot(page, ending, drawn)
+                for number, prompt in enumerate(drawn, 1):
+                    say(page, prompt)
+                    expect(pictures(page)).to_have_count(number)
+                    expect_rest(page)
+                pictures(page).last.click()
+                page.locator("#canvas [data-paint=open]").first.click()
+                expect(page.locator("#pt-canvas")).to_be_visible()
+                _drag(page, *_spots(page, "#pt-canvas", _STROKE))
+                _keep(page, f"mask{ending}")
+                page.keyboard.press("Escape")
+                page.emulate_media(color_scheme="dark")
+                page.set_viewport_size({"width": 390, "height": 844})
+                page.locator("#tabs .to-chat").click()
+                expect(page.locator("#box textarea")).to_be_visible()
+                _keep(page, f"phone{ending}")
         browser.close()
 
 
@@ -145,24 +159,6 @@ def _write(frames: Frames, path: Path) -> int:
     if size > _MOST_BYTES:
         raise ValueError(f"{path.name} has {size} bytes: too large for a README")
     return size
-
-
-def _shoot(page: Page, ending: str, drawn: Sequence[str]) -> None:
-    for number, prompt in enumerate(drawn, 1):
-        say(page, prompt)
-        expect(pictures(page)).to_have_count(number)
-        expect_rest(page)
-    pictures(page).last.click()
-    page.locator("#canvas [data-paint=open]").first.click()
-    expect(page.locator("#pt-canvas")).to_be_visible()
-    _drag(page, *_spots(page, "#pt-canvas", _STROKE))
-    _keep(page, f"mask{ending}")
-    page.keyboard.press("Escape")
-    page.emulate_media(color_scheme="dark")
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.locator("#tabs .to-chat").click()
-    expect(page.locator("#box textarea")).to_be_visible()
-    _keep(page, f"phone{ending}")
 
 
 def _keep(page: Page, name: str) -> None:

@@ -89,15 +89,13 @@ from agent import (
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 COMMAND = "python -m tests.docs"
 
-EVENTS: tuple[type, ...] = get_args(TurnEvent)
-COMPONENTS: tuple[type, ...] = get_args(get_args(Component)[0]) or get_args(Component)
 SECTIONS: dict[str, tuple[type, ...]] = {
     "The door": (Studio, Conversations, Turns, LiveTurn, LaterEdits, TurnLimits, Sponsor),
     "What is sent": (TurnRequest, TurnSettings, SearchPolicy, Mask, Expansion, ReferenceRole, Decision, PlanEdit),
-    "What happens": (*EVENTS, Step, Plan, Ask, Review, StepSummary, TraceStep),
+    "What happens": (*get_args(TurnEvent), Step, Plan, Ask, Review, StepSummary, TraceStep),
     "Pictures": (StoredPicture, Picture, Receipt, Reference, StyleUse, Fact, Source, EditRecord, DriftRecord),
     "Conversations": (Conversation, ConversationInfo, Turn, TurnState, ImagePart, TokenUsage),
-    "What a turn shows": COMPONENTS,
+    "What a turn shows": get_args(get_args(Component)[0]) or get_args(Component),
     "The gallery": (Gallery, GalleryQuery, GalleryPage, GalleryItem, GalleryMatch),
     "Files, styles and money": (
         *(Workspace, StyleLibrary, Style, StyleDraft),

@@ -20,7 +20,6 @@ _ROOT = Path(__file__).parents[2]
 _BEGIN, _END = "<!-- The settings, made by `python -m tests.docs`. -->", "<!-- The end of the settings. -->"
 # The command reads these by a flag as well; the other flags have no field.
 _FLAGS = {"AIVISTA_HOME": "--home", "AIVISTA_API_TOKENS": "--api-token"}
-_UNITS = {"_S": "s", "_MB": "MB"}
 _LINKS = {
     "built-in catalogue": "agent/providers/catalogue.toml",
     "MCP servers": "docs/mcp.md",
@@ -71,10 +70,13 @@ class Readme(NamedTuple):
 
     def _told(self, one: Variable, default: str) -> tuple[str, str]:
         """Return what the variable is, and what holds without it."""
-        unit = next((unit for ending, unit in _UNITS.items() if one.name.endswith(ending)), "")
+        unit = next((unit for ending, unit in {"_S": "s", "_MB": "MB"}.items() if one.name.endswith(ending)), "")
         otherwise = one.otherwise or f"{default} {unit}".strip()
         if self.language == "en":
-            return _linked(one.meaning), otherwise
+            meaning = one.meaning
+            for words, page in _LINKS.items():
+                meaning = meaning.replace(words, f"[{words}]({page})")
+            return meaning, otherwise
         is_a_value = not one.otherwise and default.startswith("`")
         return self._word(self.language, one.name), otherwise if is_a_value else self._word("otherwise", otherwise)
 
@@ -87,12 +89,6 @@ class Readme(NamedTuple):
     def _refuse_stale(self, names: set[str]) -> None:
         if stale := sorted(self.words.get(self.language, {}).keys() - names):
             raise ValueError(f"readme.toml has words for {', '.join(stale)}, which no field is read from")
-
-
-def _linked(text: str) -> str:
-    for words, page in _LINKS.items():
-        text = text.replace(words, f"[{words}]({page})")
-    return text
 
 
 ENGLISH = Readme(_ROOT / "README.md", "en", "| flag | variable | what it is | otherwise |", ", ")

@@ -12,7 +12,6 @@ from agent.workflow.nodes import NODES
 from agent.workflow.reception import route_start
 
 PAGE = Path(__file__).parents[2] / "docs" / "turn-graph.md"
-COMMAND = "python -m tests.docs"
 
 _PAGE = """# The graph of a turn
 
@@ -35,7 +34,7 @@ _LABELS = {START: "START", END: "END"}
 
 def page() -> str:
     """Return the whole page."""
-    return _PAGE.format(command=COMMAND, drawing="\n".join(_drawing()), rows="\n".join(_rows()))
+    return _PAGE.format(command="python -m tests.docs", drawing="\n".join(_drawing()), rows="\n".join(_rows()))
 
 
 def arrows() -> list[tuple[str, str]]:

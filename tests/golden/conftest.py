@@ -9,8 +9,6 @@ from typing import Protocol
 
 import pytest
 
-_FOLDER = Path(__file__).parent
-
 
 class Golden(Protocol):
     """Compares what came out, text or what JSON can hold, with the file of that name."""
@@ -24,7 +22,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     """Return the comparison with what is on record."""
 
     def compare(name: str, found: object) -> None:
-        path = _FOLDER / name
+        path = Path(__file__).parent / name
         text = found if isinstance(found, str) else json.dumps(found, indent=1, ensure_ascii=False) + "\n"
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)

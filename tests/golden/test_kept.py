@@ -20,12 +20,10 @@ from tests.support.scenes import picture
 from tests.support.turns import decide
 
 FOLDER = Path(__file__).parent
-HOMES = sorted(path.stem for path in (FOLDER / "homes").glob("*.zip"))
 PICTURES = sorted(path.name for path in (FOLDER / "pictures").iterdir() if path.suffix != ".json")
-ARCHIVES = sorted(path.stem for path in (FOLDER / "archives").glob("*.zip"))
 
 
-@pytest.mark.parametrize("version", HOMES)
+@pytest.mark.parametrize("version", sorted(path.stem for path in (FOLDER / "homes").glob("*.zip")))
 async def test_a_home_of_an_earlier_version_shows_what_it_held(version: str, golden: Golden, tmp_path: Path) -> None:
     with zipfile.ZipFile(FOLDER / "homes" / f"{version}.zip") as packed:
         packed.extractall(tmp_path)
@@ -49,7 +47,7 @@ async def test_a_plan_that_rests_since_an_earlier_version_is_painted(tmp_path: P
     assert [type(one) for one in events if isinstance(one, PictureReady | TurnDone)] == [PictureReady, TurnDone]
 
 
-@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("name", sorted(path.stem for path in (FOLDER / "archives").glob("*.zip")))
 async def test_an_archive_of_an_earlier_version_brings_what_it_held(name: str, golden: Golden, tmp_path: Path) -> None:
     async with served(tmp_path) as api, api.client() as client:
         await api.studio.archive.import_archive(FOLDER / "archives" / f"{name}.zip", "local")

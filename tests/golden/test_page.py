@@ -44,7 +44,6 @@ ACTIONS: list[tuple[str, dict[str, Any]]] = [
     ("shortcuts.open", {}),
     ("settings.open", {}),
 ]
-TOLD_ANYWAY = {"aids", "cost", "rail-foot", "thread-foot"}
 # Of the many styles and pictures, the first.
 MOST_LINES = 150
 
@@ -95,16 +94,6 @@ def thread(parts: list[dict[str, Any]], visitor: Stranger, conversation: str) ->
         yield role, written(piece)
 
 
-def as_read(told_of: Iterator[tuple[str, str]]) -> list[str]:
-    """Return the thread as somebody reads it; what stands below everybody's words is told once."""
-    lines, told = list[str](), 0
-    for role, text in told_of:
-        told += "said-form" in text
-        if "said-form" not in text or told == 1:
-            lines += [f"## {role}", *read(text)]
-    return lines
-
-
 def around(parts: list[dict[str, Any]]) -> list[str]:
     """Return what stands around the thread: the panels, the dialogs, the settings of the composer."""
     lines = list[str]()
@@ -129,7 +118,13 @@ def test_a_conversation_and_what_stands_around_it_read_as_they_did(kept: Kept, g
     visitor = Stranger(kept.page.url, headers={"Accept-Language": language})
     for name, conversation in kept.ids.items():
         parts = fetched(kept.page.url, conversation, language)
-        lines, beside = as_read(thread(parts, visitor, conversation)), around(parts)
+        # As somebody reads it; what stands below everybody's words is told once.
+        lines, told = list[str](), 0
+        for role, text in thread(parts, visitor, conversation):
+            told += "said-form" in text
+            if "said-form" not in text or told == 1:
+                lines += [f"## {role}", *read(text)]
+        beside = around(parts)
         assert [line for line in (*lines, *beside) if "NO NAME" in line] == [], name
         golden(f"page/{name}.{language}.txt", "\n".join(lines).replace(conversation, f"<{name}>") + "\n")
         if name == "planned":
@@ -145,7 +140,7 @@ def test_what_opens_at_a_press_reads_as_it_did(kept: Kept, golden: Golden, langu
     for name, args in ACTIONS:
         lines.append(f"# {name}")
         for part, html in visitor.act(name, painting, **args).items():
-            if html and is_markup(html) and part not in TOLD_ANYWAY:
+            if html and is_markup(html) and part not in {"aids", "cost", "rail-foot", "thread-foot"}:
                 lines += [f"## {part}", *read(html)[:MOST_LINES]]
     visitor.close()
     text = "\n".join(lines).replace(painting, "<painting>").replace(str(kept.page.home), "<home>")

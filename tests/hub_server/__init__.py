@@ -22,7 +22,6 @@ yaml: Any = import_module("yaml")
 USER = "ada"
 TOKEN = "hf_" + "t0ken" * 7
 READ_TOKEN = "hf_" + "r3ad0nly" * 4
-_SPACE = re.compile(r"/api/spaces/([\w.-]+/[\w.-]+)(?:/(.+))?")
 HARDWARE = frozenset({"cpu-basic", "cpu-upgrade", "t4-small"})
 COLOURS = frozenset({"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"})
 _TEXT = {"sdk", "title", "emoji", "colorFrom", "colorTo", "license", "short_description", "suggested_hardware"}
@@ -161,7 +160,7 @@ class HubServer(ThreadedServer):
                 raise Refused(400, f"what was made is to be private: {body}")
             self.buckets.add(found[1])
             return {"url": url}
-        if found := _SPACE.fullmatch(path):
+        if found := re.fullmatch(r"/api/spaces/([\w.-]+/[\w.-]+)(?:/(.+))?", path):
             if found[1] not in self.spaces:
                 raise Refused(404, "Repository not found")
             return self._of_space(method, found[1], found[2] or "", query, body)

@@ -19,4 +19,3 @@ from tests.openai_server.answers import (
 from tests.openai_server.request import ChatRequest, PictureRequest, error_body
 from tests.openai_server.server import OpenAIServer
 from tests.wire_server.answers import Answer, Hold
-from tests.wire_server.refusals import Violation

@@ -40,31 +40,33 @@ def check_chat(body: Json, model: ServedModel) -> None:
     messages: Any = body.get("messages")
     refuse(not isinstance(messages, list) or not messages, "messages", "messages must be a list with something in it")
     for number, message in enumerate(messages):
-        _check_message(message, number, model)
-    _check_order(messages)
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in _MESSAGE_FIELDS:
+            raise Refused("role", f"messages[{number}].role: {role!r} is not one of {sorted(_MESSAGE_FIELDS)}")
+        if unknown := set(message) - _MESSAGE_FIELDS[role]:
+            raise Refused("unknown_field", f"messages[{number}]: {min(unknown)} is not a field of {role}")
+        refuse(role == "system" and number > 0, "order", "The system's message must be the first.")
+        content = message.get("content")
+        if role == "user" and isinstance(content, list):
+            _check_parts(content, number, model)
+        elif not isinstance(content, str):
+            raise Refused("content", f"messages[{number}].content must be a string")
+        elif not content.strip() and not (role == "assistant" and message.get("tool_calls")):
+            raise Refused("content", f"messages[{number}].content must not be empty")
+        if role == "assistant":
+            _check_answer(message, number, model)
+    # Held to turns, as the chat templates of Mistral's models do.
+    spoken = [m["role"] for m in messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
+    sentence = "After the optional system message, conversation roles must alternate user/assistant/user/assistant"
+    refuse(any((role == "user") != (place % 2 == 0) for place, role in enumerate(spoken)), "order", sentence)
+    roles = [message["role"] for message in messages if message["role"] != "system"]
+    refuse(roles[0] != "user", "order", "The person speaks first.")
+    refuse(roles[-1] not in ("user", "tool"), "order", "Expected last role user or tool.")
     _check_pairing(messages)
     _check_tools(body.get("tools"), model)
     _check_format(body.get("response_format"), messages, model)
     effort = body.get("reasoning_effort", "low")
     refuse(effort not in ("low", "high", "max"), "reasoning_effort", "reasoning_effort must be low, high or max")
-
-
-def _check_message(message: Any, number: int, model: ServedModel) -> None:
-    role = message.get("role") if isinstance(message, dict) else None
-    if role not in _MESSAGE_FIELDS:
-        raise Refused("role", f"messages[{number}].role: {role!r} is not one of {sorted(_MESSAGE_FIELDS)}")
-    if unknown := set(message) - _MESSAGE_FIELDS[role]:
-        raise Refused("unknown_field", f"messages[{number}]: {min(unknown)} is not a field of {role}")
-    refuse(role == "system" and number > 0, "order", "The system's message must be the first.")
-    content = message.get("content")
-    if role == "user" and isinstance(content, list):
-        _check_parts(content, number, model)
-    elif not isinstance(content, str):
-        raise Refused("content", f"messages[{number}].content must be a string")
-    elif not content.strip() and not (role == "assistant" and message.get("tool_calls")):
-        raise Refused("content", f"messages[{number}].content must not be empty")
-    if role == "assistant":
-        _check_answer(message, number, model)
 
 
 def _check_parts(parts: list[Any], number: int, model: ServedModel) -> None:
@@ -129,16 +131,6 @@ def _check_call(call: Any, path: str) -> None:
     refuse(not isinstance(given, dict), "tool_calls", f"{path}: arguments are not an object")
 
 
-def _check_order(messages: list[Json]) -> None:
-    """Hold the person and the model to turns, as the chat templates of Mistral's models do."""
-    spoken = [m["role"] for m in messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
-    sentence = "After the optional system message, conversation roles must alternate user/assistant/user/assistant"
-    refuse(any((role == "user") != (place % 2 == 0) for place, role in enumerate(spoken)), "order", sentence)
-    roles = [message["role"] for message in messages if message["role"] != "system"]
-    refuse(roles[0] != "user", "order", "The person speaks first.")
-    refuse(roles[-1] not in ("user", "tool"), "order", "Expected last role user or tool.")
-
-
 def _check_pairing(messages: list[Json]) -> None:
     waiting: list[str] = []
     for number, message in enumerate(messages):
@@ -193,7 +185,6 @@ def _check_format(wanted: Any, messages: list[Json], model: ServedModel) -> None
 
 # Pictures.
 
-_PICTURE_FIELDS = frozenset(["model", "prompt", "n", "response_format"])
 _ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
 
 
@@ -211,7 +202,12 @@ def check_edit(fields: dict[str, str], files: list[FormFile], model: ServedModel
     _check_fields(fields, model)
     refuse(model.image_field not in {file.field for file in files}, "image", model.wants_pictures)
     for file in files:
-        _check_file(file, model)
+        refuse(file.field != model.image_field, "image", f"Several pictures come under {model.image_field}")
+        if not file.name.endswith(_ENDINGS.get(file.mime_type, "no type")):
+            raise Refused("image", f"{file.name} is said to be {file.mime_type or 'nothing'}")
+        facts = look_at(base64.b64encode(file.data).decode())
+        is_right = facts is not None and facts.mime_type == file.mime_type
+        refuse(not is_right, "image", f"{file.name} is {facts}, not {file.mime_type}")
 
 
 def _as_text(name: str, value: Any) -> str:
@@ -220,7 +216,7 @@ def _as_text(name: str, value: Any) -> str:
 
 
 def _check_fields(fields: dict[str, str], model: ServedModel) -> None:
-    if unknown := set(fields) - _PICTURE_FIELDS - {model.size_field}:
+    if unknown := set(fields) - {"model", "prompt", "n", "response_format"} - {model.size_field}:
         raise Refused("unknown_field", model.unknown.format(min(unknown)), code="unknown_parameter")
     refuse(not fields.get("prompt", "").strip(), "prompt", "Missing required parameter: 'prompt'.")
     refuse(fields.get("n", "1") != "1", "n", "One picture at a time.")
@@ -231,12 +227,3 @@ def _check_fields(fields: dict[str, str], model: ServedModel) -> None:
             raise Refused("unknown_field", "Unknown parameter: 'response_format'.", code="unknown_parameter")
         if fields["response_format"] not in ("b64_json", "url"):
             raise Refused("response_format", f"Invalid value: '{fields['response_format']}'.")
-
-
-def _check_file(file: FormFile, model: ServedModel) -> None:
-    refuse(file.field != model.image_field, "image", f"Several pictures come under {model.image_field}")
-    if not file.name.endswith(_ENDINGS.get(file.mime_type, "no type")):
-        raise Refused("image", f"{file.name} is said to be {file.mime_type or 'nothing'}")
-    facts = look_at(base64.b64encode(file.data).decode())
-    is_right = facts is not None and facts.mime_type == file.mime_type
-    refuse(not is_right, "image", f"{file.name} is {facts}, not {file.mime_type}")

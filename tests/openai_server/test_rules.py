@@ -118,7 +118,6 @@ def test_an_edit_is_a_form_with_files(
 
 PART = b'--x\r\nContent-Disposition: form-data; name="prompt"\r\n\r\na fox\r\n'
 MODEL = b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\npainter\r\n'
-NAMELESS = b"--x\r\nContent-Type: text/plain\r\n\r\nno name\r\n"
 
 
 @each_case(
@@ -126,7 +125,7 @@ NAMELESS = b"--x\r\nContent-Type: text/plain\r\n\r\nno name\r\n"
     [
         (EDIT, b"", FORM, "form"),
         (EDIT, PART, FORM, "form"),
-        (EDIT, NAMELESS + b"--x--\r\n", FORM, "form"),
+        (EDIT, b"--x\r\nContent-Type: text/plain\r\n\r\nno name\r\n--x--\r\n", FORM, "form"),
         (EDIT, PART * 2 + b"--x--\r\n", FORM, "form"),
         (EDIT, PART + b"--x--\r\n", FORM, "model"),
         (EDIT, MODEL + PART + b"--x--\r\n", FORM, "image"),

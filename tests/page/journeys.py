@@ -12,8 +12,6 @@ from playwright.sync_api import Locator, Page
 
 from tests.adapters.webui import words_of
 
-_PARAMETER = re.compile(r"\{(\w+)\}")
-
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
@@ -77,7 +75,7 @@ class Called:
         return self.within.get_by_role(role, name=name)  # type: ignore[arg-type]
 
     def _name(self, key: str, parameters: dict[str, object]) -> re.Pattern[str]:
-        pieces = _PARAMETER.split(words_of(self.language)[key])
+        pieces = re.split(r"\{(\w+)\}", words_of(self.language)[key])
         known = [re.escape(str(parameters[one])) if one in parameters else ".+" for one in pieces[1::2]]
         text = "".join(map("".join, zip_longest(map(re.escape, pieces[::2]), known, fillvalue="")))
         # A button that costs something says about how much.

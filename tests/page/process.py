@@ -26,7 +26,6 @@ from tests.support.warm_start import WarmCommand, WarmStart
 
 # What is said, or that and the handle of the picture it is said of.
 Wish: TypeAlias = str | tuple[str, str]
-_ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 90
 _SKETCHING = "from tests.page.sketching import main; main()"
 _OURS = ("AIVISTA_", "GEMINI_", "GOOGLE_", "GRADIO_", "HF_", "DISPLAY", "WAYLAND_")
@@ -38,7 +37,7 @@ def clean_environment(**more: str) -> dict[str, str]:
     A studio in it asks nothing twice, so that a test sees each failure of a model.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    path = os.pathsep.join(part for part in (str(_ROOT), kept.get("PYTHONPATH", "")) if part)
+    path = os.pathsep.join(part for part in (str(Path(__file__).parents[2]), kept.get("PYTHONPATH", "")) if part)
     return {**kept, "PYTHONPATH": path, "AIVISTA_RETRY_BUDGET_S": "1e-12", **more}
 
 

@@ -7,13 +7,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-_TABLES = ("conversations", "turns", "pictures")
-
 
 @contextlib.contextmanager
 def broken_records(home: Path) -> Iterator[None]:
     """For as long as the block lasts the tables of a home are not where a studio looks for them."""
-    away = [(name, f"{name}_away") for name in _TABLES]
+    away = [(name, f"{name}_away") for name in ("conversations", "turns", "pictures")]
     _rename(home, away)
     yield
     _rename(home, [(elsewhere, name) for name, elsewhere in away])

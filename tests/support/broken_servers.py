@@ -17,7 +17,6 @@ import trustme
 
 from tests.support.waiting import join
 
-_PATIENCE_S = 30.0
 # What a server does with a connection whose request has been read.
 _Answer = Callable[[socket.socket], None]
 
@@ -121,7 +120,7 @@ def _serve(listener: socket.socket, answer: _Answer, tls: ssl.SSLContext | None)
             client, _ = listener.accept()
         except OSError:
             return
-        client.settimeout(_PATIENCE_S)
+        client.settimeout(30.0)
         # A client that finds fault with the certificate goes away in the middle of this.
         with suppress(OSError):
             connection = tls.wrap_socket(client, server_side=True) if tls is not None else client

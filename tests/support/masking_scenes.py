@@ -87,8 +87,7 @@ class Scene:
     def answer(self, how: Redrawing | None = None) -> Answer:
         """Return an answer that draws something new inside the mask."""
         how = how or Redrawing()
-        truth = edited(self.sent, self.area(), 2, keep_px=8, bleed_px=how.bleed_px)
-        return Answer(truth, how)
+        return Answer(edited(self.sent, self.area(), 2, keep_px=8, bleed_px=how.bleed_px), how)
 
 
 def scene(pixels: Pixels, mask: Bytes, frames: tuple[Frame, ...] = FRAMES) -> Scene:

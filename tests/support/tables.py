@@ -7,13 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[1] / "tables"
-
 
 @cache
 def table(name: str) -> dict[str, Any]:
     """Return the lists of a file of `tests/tables` by their names."""
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+    return tomllib.loads((Path(__file__).parents[1] / "tables" / f"{name}.toml").read_text("utf-8"))
 
 
 def filled(value: Any, words: dict[str, Any]) -> Any:

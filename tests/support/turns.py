@@ -73,6 +73,12 @@ def rows(path: Path, statement: str) -> list[dict[str, Any]]:
         return [dict(row) for row in database.execute(statement)]
 
 
+def in_database(home: Path, statement: str, *values: object) -> None:
+    """Change the records of a home behind its back."""
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
+        database.execute(statement, values)
+
+
 def calls_on_disk(home: Path) -> dict[str, dict[str, Any]]:
     """Return the rows of the journal by the calls' names, the oldest first."""
     return {row["name"]: row for row in rows(home / "aivista.db", "SELECT * FROM calls ORDER BY created_at")}

@@ -9,7 +9,6 @@ from typing import Any
 from tests.golden.reading import elements, read
 from tests.webui.hostile import Stranger
 
-_META = {"_type": "gradio.FileData"}
 # The inputs of the settings, by element's id.
 _SETTINGS = {
     "text_model": "text_model",
@@ -64,7 +63,7 @@ class Person(Stranger):
 
     def send(self, text: str, files: Sequence[bytes] = (), **on_page: Any) -> str:
         """Send words as they stand in the composer, and return all that the page is told."""
-        sent = [{"path": self.upload("a.png", one).json()[0], "meta": _META} for one in files]
+        sent = [{"path": self.upload("a.png", one).json()[0], "meta": {"_type": "gradio.FileData"}} for one in files]
         composed = json.dumps(self._place(on_page.pop("conversation", ""), on_page))
         changed = self._replied("send", [{"text": text, "files": sent}, composed])
         return (json.dumps(changed) + json.dumps(self._followed(changed))).replace('\\"', '"')

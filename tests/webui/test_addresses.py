@@ -30,10 +30,8 @@ from tests.support.tables import table
 from tests.support.waiting import wait_until
 from tests.webui.people import Person, words
 
-READY = "/readyz"
 GALLERY, FILES, TRACE = "/aivista/gallery", "/aivista/files", "/aivista/trace"
 ZIP = {"Content-Type": "application/zip"}
-NUMBERS = "Aivista-Difference"
 # What a browser makes nothing of but what its type says.
 SANDBOX = {"content-security-policy": "default-src 'none'; sandbox", "x-content-type-options": "nosniff"}
 
@@ -78,15 +76,6 @@ def announce(person: Person, path: str, size: int, **headers: str) -> HTTPConnec
         connection.putheader(name, value)
     connection.endheaders()
     return connection
-
-
-@pytest.fixture(scope="module")
-def long(public: PageProcess) -> str:
-    """A conversation of the operator's, of 23 turns and 69 pictures, of which no steps are on record."""
-    make = everything.Shelf().picture
-    scenes = [everything.Scene("draw", (), (make(), make(), make())) for _ in range(23)]
-    [key] = asyncio.run(keep(public.home, "local", list(everything.turns("long", scenes))))
-    return key
 
 
 def at_last(ask: Callable[[], httpx.Response]) -> httpx.Response:
@@ -403,7 +392,13 @@ def test_a_turn_is_shown_also_when_a_model_read_what_is_no_address(operator: Per
     assert "http://[cafe" in operator.shown(key)
 
 
-def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_open(operator: Person, long: str) -> None:
+def test_turns_and_pictures_come_a_page_at_a_time_and_only_the_newest_turn_is_open(
+    operator: Person, public: PageProcess
+) -> None:
+    # Of 23 turns and 69 pictures, and no steps are on record.
+    make = everything.Shelf().picture
+    scenes = [everything.Scene("draw", (), (make(), make(), make())) for _ in range(23)]
+    [long] = asyncio.run(keep(public.home, "local", list(everything.turns("long", scenes))))
     first = operator.trace(long)
     assert turns(first) == [f"long-{number}" for number in range(4, 24)]
     [is_open] = [one.get("data-turn") for one in elements(first, "//*[@data-turn][@open]")]
@@ -436,8 +431,7 @@ def test_a_turn_is_read_step_by_step_and_taken_away_and_a_report_of_it_says_what
         assert answer.headers["content-disposition"] == f'attachment; filename="aivista-trace-{name}.json"'
         assert answer.headers["x-content-type-options"] == "nosniff"
     for act, asked in (("turn", {}), ("older", {}), ("step", {"number": 1})):
-        refused = ann.act(f"trace.{act}", key, turn="t9", **asked)
-        assert [*refused] == ["toast"], act
+        assert [*ann.act(f"trace.{act}", key, turn="t9", **asked)] == ["toast"], act
     lost = ("nobody.json", f"{key}/t9.json", f"{key}/{first}/99999999999999.json")
     for path in lost:
         answer = ann.http.get(f"{TRACE}/{path}")
@@ -521,7 +515,7 @@ def test_the_difference_of_two_pictures_is_counted_and_shown(ann: Person) -> Non
     def of(first: int, second: int) -> tuple[dict[str, Any], httpx.Response]:
         answer = ann.http.get(f"/aivista/difference/{key}/{first}/{second}?edge=100")
         assert answer.status_code == 200, answer.text
-        return json.loads(answer.headers[NUMBERS]), answer
+        return json.loads(answer.headers["Aivista-Difference"]), answer
 
     same, answer = of(1, 2)
     size = {"first": [200, 100], "second": [200, 100], "compared": [200, 100]}
@@ -614,7 +608,7 @@ def test_the_page_gives_one_cookie_and_says_what_it_may_show_and_where_its_files
 
 
 def test_whoever_runs_it_may_ask_how_it_is_by_name_by_address_or_by_none(public: PageProcess) -> None:
-    for path, told in ((ALIVE, "alive"), (READY, "ready")):
+    for path, told in ((ALIVE, "alive"), ("/readyz", "ready")):
         for host in ("studio.example", "10.0.0.7:7860", "127.0.0.1", "[fd00::1]:7860"):
             answer = httpx.get(public.url + path, headers={"Host": host}, trust_env=False)
             assert (answer.status_code, answer.json()["status"]) == (200, told)

@@ -25,8 +25,6 @@ from tests.support.commands import refused
 from tests.support.lines import read_line
 from tests.support.tables import table
 
-HOMES = Path(__file__).parents[1] / "golden" / "homes"
-
 
 def test_the_version_is_one_line() -> None:
     ended = run_command("--version")
@@ -70,7 +68,7 @@ def test_the_studio_opens_and_ends_quietly_when_told_to(tmp_path: Path, how: sig
 
 
 def test_records_that_take_long_to_open_hold_the_start_up_and_do_not_end_it(tmp_path: Path) -> None:
-    with zipfile.ZipFile(HOMES / "0006.zip") as of_an_earlier_version:
+    with zipfile.ZipFile(Path(__file__).parents[1] / "golden" / "homes" / "0006.zip") as of_an_earlier_version:
         of_an_earlier_version.extractall(tmp_path)
     # They are to be brought up to date, and another program is at work on them for longer than Gradio alone would wait.
     with contextlib.closing(sqlite3.connect(tmp_path / "aivista.db", check_same_thread=False)) as records:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.adapters.records import WorkspaceStore
 from tests.page import PageProcess, run_command
 from tests.support.commands import done, refused
 from tests.support.galleries import Filled, filled, png
+from tests.support.turns import rows
 
 LONG_AGO_S = time.time() - 30 * 24 * 3600
 
@@ -102,9 +102,7 @@ async def test_both_work_while_a_studio_runs_on_the_same_home(tmp_path: Path) ->
         assert page.end(signal.SIGTERM) == 0
         assert page.errors == ""
     assert not unnamed.exists()
-    with sqlite3.connect(kept.home / "aivista.db") as database:
-        assert database.execute("SELECT count(*) FROM pictures").fetchone() == (1,)
-    database.close()
+    assert len(rows(kept.home / "aivista.db", "SELECT id FROM pictures")) == 1
 
 
 async def test_a_backup_is_made_listed_and_gone_back_to_and_a_running_studio_is_not_overrun(tmp_path: Path) -> None:

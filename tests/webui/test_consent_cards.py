@@ -13,7 +13,6 @@ from webui.view import View
 from webui.words import load_words
 
 VIEW = View(load_words("en"), "c1")
-UNSEEN = ["\u202e", "\u200b", "\u2066", "\xad", "\U000e0041", "\u2028", "\x07", "\r", "ㅤ", "\ue000"]
 
 
 def asked(**arguments: object) -> str:
@@ -21,7 +20,7 @@ def asked(**arguments: object) -> str:
     return open_consent(VIEW, [ask], "t1")
 
 
-@each_case("sign", UNSEEN)
+@each_case("sign", ["\u202e", "\u200b", "\u2066", "\xad", "\U000e0041", "\u2028", "\x07", "\r", "ㅤ", "\ue000"])
 def test_a_character_that_nobody_would_see_stands_there_by_its_number(sign: str) -> None:
     text = f"a{sign}b"
     shown, code = asked(**{"words": text, text: 1}), f"U+{ord(sign):04X}"

@@ -15,7 +15,6 @@ from webui.http.sessions import COOKIE, Sessions
 from webui.words import load_words
 
 ZIP, SESSIONS = {"Content-Type": "application/zip"}, Sessions(b"s" * 32, is_shared=True)
-TOLD = load_words("en")
 
 
 def browser(studio: Studio, owner: str | None = None, limits: ArchiveLimits | None = None) -> httpx.AsyncClient:
@@ -37,7 +36,7 @@ async def test_what_leaves_no_reserve_or_is_too_large_is_refused_before_and_whil
             async with browser(studio, owner) as page:
                 for content in (b"x" * size, pieces(size)):
                     answer = await page.post("/import", content=content, headers=ZIP)
-                    assert answer.json()["text"] == TOLD(said)
+                    assert answer.json()["text"] == load_words("en")(said)
         async with browser(studio, limits=ArchiveLimits(archive_bytes=1000)) as page:
             for content in (b"x" * 1024, pieces(1024)):
                 assert (await page.post("/import", content=content, headers=ZIP)).status_code == 413

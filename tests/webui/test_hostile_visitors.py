@@ -206,8 +206,7 @@ def test_five_megabytes_of_text_are_too_much_however_they_come(
         for _ in range(5):
             yield b"x" * MB
 
-    answer = stranger.http.post("/gradio_api/queue/join", content=without_length())
-    assert answer.status_code == 413
+    assert stranger.http.post("/gradio_api/queue/join", content=without_length()).status_code == 413
     # What fits through the door is still more than a message may be.
     assert 'data-code="text_too_long"' in person().send("x" * MB)
 

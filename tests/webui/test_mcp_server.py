@@ -40,7 +40,6 @@ from tests.support.mcp_pipes import on_pipes, serving
 from tests.support.scenes import Scene, generate, picture, png
 from tests.support.waiting import wait_until
 
-DOCS = Path(__file__).parents[2] / "docs" / "mcp-server.md"
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"
 PATIENCE_S = 60
 
@@ -291,7 +290,7 @@ def test_half_a_character_is_no_obstacle_on_pipes(tmp_path: Path) -> None:
 
 
 def test_the_commands_in_the_docs_are_there_and_an_open_address_without_a_token_is_refused(tmp_path: Path) -> None:
-    page = DOCS.read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "mcp-server.md").read_text("utf-8")
     [config] = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     entry = json.loads(config)["mcpServers"]["aivista"]
     assert Path(sys.executable).with_name(entry["command"]).exists()

@@ -92,9 +92,7 @@ def test_caps_are_amounts_and_a_plan_says_which_it_passes_and_by_how_much(ann: P
         assert "Please enter an amount of zero or more" in saved(wrong)
     assert "Please" not in saved(0.01, 5)
     gemini.control(on_text=[{"kind": "Call", "name": "generate_image", "args": PLANNED}])
-    key = ann.says("draw two foxes")
-    shown = ann.shown(key)
-    assert "daily cap of $0.01 by about $0." in shown
+    assert "daily cap of $0.01 by about $0." in ann.shown(ann.says("draw two foxes"))
     assert pictures_asked(gemini) == []
     assert "Please" not in saved(None)
 
@@ -168,8 +166,7 @@ def test_of_an_edit_only_the_asked_part_is_kept_set_aside_and_taken_back(ann: Pe
 def test_a_quota_is_forgotten_by_the_next_success_and_the_choice_stays(ann: Person, gemini: GeminiProcess) -> None:
     """Nobody is moved from Flash to Thinking, which costs more, because a minute was busy."""
     gemini.control(on_text=[{"kind": "HttpError", "status": 429, "body": quota_body("day")}])
-    failed = ann.send("hello")
-    assert "is used up" in failed
+    assert "is used up" in ann.send("hello")
     assert "text model Flash" in ann.shown(ann.rows()[0])
     gemini.control(on_text=[{"kind": "Text", "text": "Here I am."}])
     ann.send("and now?", conversation=ann.rows()[0])

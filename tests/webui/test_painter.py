@@ -5,15 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import json
-import struct
-import zlib
 from typing import Any
 
 from PIL import Image, PngImagePlugin
 
 from agent import Expansion, Mask
 from tests.support.cases import each_case
-from tests.support.pixels import encoded
+from tests.support.pixels import encoded, png_with_header
 from webui.features.viewer.painter import (
     MAX_EDGE_PX,
     MAX_FIELD_CHARACTERS,
@@ -50,16 +48,6 @@ def mask_of(data: bytes, **more: Any) -> Mask:
     assert isinstance(read, Painted), read
     [mask] = read.masks
     return mask
-
-
-def bomb(width: int, height: int) -> bytes:
-    """Return a PNG of a few bytes whose header states this size."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0" * 64)) + chunk(b"IEND", b"")
 
 
 def with_note(text: str, **more: Any) -> bytes:
@@ -104,7 +92,10 @@ BOTH = f"[{mask_field()},{mask_field(handle='#2')}]"
         ("x" * (MAX_FIELD_CHARACTERS + 1), "", "#7b", TOO_LARGE),
         *((mask_field(png(*size)), "", "#7b", TOO_LARGE) for size in ((MAX_EDGE_PX + 1, 3), (3, MAX_EDGE_PX + 1))),
         # Judged before anything is decoded.
-        *((mask_field(bomb(*size)), "", "#7b", TOO_LARGE) for size in ((60_000, 60_000), (2**31 - 1, 2**31 - 1))),
+        *(
+            (mask_field(png_with_header(side, side, 8, 0, bytes(64))), "", "#7b", TOO_LARGE)
+            for side in (60_000, 2**31 - 1)
+        ),
     ],
 )
 def test_what_is_painted_is_read_or_refused_in_a_sentence(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL, on_gemini, paint
 from tests.support.mcp_pipes import on_pipes
 from tests.support.scenes import of_type, run
+from tests.support.turns import rows
 from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Hold
 
@@ -111,10 +111,8 @@ def in_a_line(conversation: Conversation) -> bool:
 
 def paid(home: Path) -> dict[str, int]:
     """Return how often each picture's call was sent, by turn."""
-    with sqlite3.connect(home / "aivista.db") as database:
-        rows = database.execute("SELECT turn_id, name, attempts FROM calls WHERE name LIKE 'picture:%'").fetchall()
-    database.close()
-    return {f"{turn_id} {name}": attempts for turn_id, name, attempts in rows}
+    calls = rows(home / "aivista.db", "SELECT turn_id, name, attempts FROM calls WHERE name LIKE 'picture:%'")
+    return {f"{call['turn_id']} {call['name']}": call["attempts"] for call in calls}
 
 
 async def test_page_mcp_server_and_script_paint_and_nothing_is_lost_or_paid_twice(tmp_path: Path) -> None:

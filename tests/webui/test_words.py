@@ -41,19 +41,6 @@ def literals() -> frozenset[str]:
     return frozenset({*texts, *key_table(), *(name for rows in key_table().values() for name in rows)})
 
 
-def composed_keys() -> list[re.Pattern[str]]:
-    """Return the keys that are put together from values, f"example.{name}_text" as a pattern with a group for each."""
-    found = []
-    for path in SOURCES:
-        for node in nodes(path):
-            if isinstance(node, ast.JoinedStr) and isinstance(first := node.values[0], ast.Constant):
-                parts = [re.escape(str(one.value)) if isinstance(one, ast.Constant) else "(.+)" for one in node.values]
-                if re.match(r"[a-z_]+\.", str(first.value)):
-                    found.append(re.compile("".join(parts)))
-    begun = [one for path in TEMPLATES for one in re.findall(r"""["']([a-z]+\.)["'] ~ """, path.read_text())]
-    return [*found, *(re.compile(f"{re.escape(one)}(.+)") for one in begun)]
-
-
 def sentences(path: Path) -> list[str]:
     """Return what stands in a file as words for people: no docstring, three words in a row, no markup."""
     notes = {id(one.value) for one in nodes(path) if isinstance(one, ast.Expr)}
@@ -94,7 +81,16 @@ def test_every_key_used_by_the_page_exists() -> None:
 
 
 def test_no_key_is_left_over() -> None:
-    patterns, known = composed_keys(), literals()
+    # Those that are put together from values, f"example.{name}_text", as a pattern with a group for each.
+    found = []
+    for path in SOURCES:
+        for node in nodes(path):
+            if isinstance(node, ast.JoinedStr) and isinstance(first := node.values[0], ast.Constant):
+                parts = [re.escape(str(one.value)) if isinstance(one, ast.Constant) else "(.+)" for one in node.values]
+                if re.match(r"[a-z_]+\.", str(first.value)):
+                    found.append(re.compile("".join(parts)))
+    begun = [one for path in TEMPLATES for one in re.findall(r"""["']([a-z]+\.)["'] ~ """, path.read_text())]
+    patterns, known = [*found, *(re.compile(f"{re.escape(one)}(.+)") for one in begun)], literals()
 
     def is_used(key: str) -> bool:
         found = [match.groups() for pattern in patterns if (match := pattern.fullmatch(key))]

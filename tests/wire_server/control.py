@@ -14,7 +14,6 @@ from tests.wire_server.request import WireRequest
 _ANSWERS: dict[str, type[Answer]] = {
     found.__name__: found for found in vars(answers).values() if isinstance(found, type) and issubclass(found, Answer)
 }
-_LONGEST_TEXT = 2_000
 
 
 def answer_from_json(data: Json) -> Answer:
@@ -49,6 +48,6 @@ def _shortened(value: Any) -> Any:
         return {name: _shortened(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_shortened(item) for item in value]
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+    if isinstance(value, str) and len(value) > 2_000:
         return f"{value[:80]}… {len(value)} characters"
     return value

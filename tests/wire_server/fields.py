@@ -14,7 +14,6 @@ SHAPES: dict[str, dict[str, str]] = {
     shape: {name: kind for kind, names in fields.items() for name in names.split()}
     for shape, fields in table("wire_fields").items()
 }
-_JSON_TYPES: dict[str, Any] = {"string": str, "boolean": bool, "number": (int, float), "object": dict}
 
 
 def normalized(body: object, shape: str = "GenerateContentRequest") -> Json:
@@ -45,7 +44,7 @@ def _value(item: object, kind: str, path: str) -> Any:
         return [_value(member, kind[1:-1], f"{path}[{i}]") for i, member in enumerate(item)]
     if kind in SHAPES:
         return _message(item, kind, path)
-    expected = _JSON_TYPES.get(kind)
+    expected = {"string": str, "boolean": bool, "number": (int, float), "object": dict}.get(kind)
     is_number_but_boolean = kind == "number" and isinstance(item, bool)
     if expected is not None and (not isinstance(item, expected) or is_number_but_boolean):
         raise _wrong_type(path, kind)

@@ -78,8 +78,6 @@ RETIRED = frozenset(_TABLE["retired"])
 # way.
 
 _PAGE = 50
-_MOST = 1000
-_LIMITS = {Kind.TEXT: (1_048_576, 65_536), Kind.IMAGE: (131_072, 32_768), Kind.EMBEDDING: (8_192, 1)}
 
 
 def page(models: Sequence[WireModel], query: Mapping[str, str]) -> Json:
@@ -95,7 +93,7 @@ def page(models: Sequence[WireModel], query: Mapping[str, str]) -> Json:
 
 def listed(model: WireModel) -> Json:
     """Return the model as the API describes it; one that embeds has no settings of sampling."""
-    limits = _LIMITS[model.kind]
+    limits = {Kind.TEXT: (1_048_576, 65_536), Kind.IMAGE: (131_072, 32_768), Kind.EMBEDDING: (8_192, 1)}[model.kind]
     told: Json = {
         "name": f"models/{model.name}",
         "version": "001",
@@ -117,7 +115,7 @@ def _size(written: str) -> int:
         return _PAGE
     if not written.isdigit():
         raise Refused("page_size", f"Invalid value at 'page_size' (TYPE_INT32), {written!r}")
-    return min(int(written) or _PAGE, _MOST)
+    return min(int(written) or _PAGE, 1000)
 
 
 def _start(token: str) -> int:

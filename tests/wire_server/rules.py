@@ -64,7 +64,6 @@ _DATA = (
     *("executableCode", "codeExecutionResult", "toolCall", "toolResponse"),
 )
 _USERS_DATA = frozenset({"text", "inlineData", "fileData", "functionResponse"})
-_BAD_ROLE = "Please use a valid role: user, model."
 _COUNT = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."
@@ -83,7 +82,7 @@ def check_contents(contents: list[Json]) -> None:
     """Refuse a conversation out of order, or one with a part the API does not take."""
     refuse(not contents, "empty_contents", "* GenerateContentRequest.contents: contents is not specified\n")
     for number, content in enumerate(contents):
-        refuse(content.get("role") not in ("user", "model"), "role", _BAD_ROLE)
+        refuse(content.get("role") not in ("user", "model"), "role", "Please use a valid role: user, model.")
         _check_parts(content, f"GenerateContentRequest.contents[{number}]")
     refuse(contents[0]["role"] != "user", "turn_order", "Please ensure that multiturn requests start with a user turn.")
     sentence = "Please ensure that multiturn requests end with a user role or a function response."
@@ -143,23 +142,18 @@ def _check_pairing(contents: list[Json]) -> None:
         refuse(pending and not responses, "function_pairing", _CALL_WITHOUT_RESPONSE)
         refuse(len(responses) != len(pending), "function_pairing", _COUNT)
         for call, response in zip(pending, responses, strict=True):
-            _check_pair(call, response)
+            if call["name"] != response["name"]:
+                names = f"Function response `{response['name']}` does not match function call `{call['name']}`"
+                raise Refused("function_pairing", f"{names} in its place.")
+            if call.get("id") != response.get("id"):
+                sentence = f"Function response `{response['name']}` does not carry the id of its function call."
+                raise Refused("function_pairing", sentence)
         pending = []
-
-
-def _check_pair(call: Json, response: Json) -> None:
-    if call["name"] != response["name"]:
-        sentence = f"Function response `{response['name']}` does not match function call `{call['name']}` in its place."
-        raise Refused("function_pairing", sentence)
-    if call.get("id") != response.get("id"):
-        sentence = f"Function response `{response['name']}` does not carry the id of its function call."
-        raise Refused("function_pairing", sentence)
 
 
 # generationConfig and safetySettings: what each model takes, and what no model takes any more.
 
 # Deprecated for Gemini 3 and later: the API ignores or refuses them, the design never sends them.
-_SAMPLING = ("temperature", "topP", "topK")
 _SCHEMAS = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
 _HARMS = (
     *("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY"),
@@ -172,13 +166,33 @@ _THRESHOLDS = frozenset({"BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK
 def check_config(body: Json, model: WireModel) -> None:
     """Refuse a setting the model does not have, and one out of its range."""
     config: Json = body.get("generationConfig", {})
-    for name in _SAMPLING:
+    for name in ("temperature", "topP", "topK"):
         refuse(name in config, "deprecated_setting", f"{snake(name)} is not supported for this model")
     refuse("candidateCount" in config, "candidate_count", "Multiple candidates is not enabled for this model")
     _check_thinking(config.get("thinkingConfig", {}), model)
-    _check_output(config, model)
+    modalities = {str(name).upper() for name in config.get("responseModalities", [])}
+    if "IMAGE" in modalities and model.kind is Kind.TEXT:
+        raise Refused("modalities", "Model does not support the requested response modalities: image")
+    refuse(modalities - {"TEXT", "IMAGE"}, "modalities", "Model does not support the requested response modalities")
+    schemas = [config[name] for name in _SCHEMAS if name in config]
+    mime_type = config.get("responseMimeType", "text/plain")
+    if model.kind is Kind.IMAGE and (schemas or mime_type != "text/plain"):
+        raise Refused("schema_on_image_model", "JSON mode is not enabled for this model")
+    sentence = "* GenerateContentRequest.generation_config.response_schema: only allowed for `application/json`\n"
+    refuse(schemas and mime_type != "application/json", "schema", sentence)
+    for schema in schemas:
+        check_schema(schema, "GenerateContentRequest.generation_config.response_schema")
     if "imageConfig" in config or model.kind is Kind.IMAGE:
-        _check_image_config(config, model)
+        asked: Json = config.get("imageConfig", {})
+        refuse(model.kind is Kind.TEXT, "image_config", "Image generation is not enabled for this model")
+        if "IMAGE" not in {str(name).upper() for name in config.get("responseModalities", [])}:
+            raise Refused("modalities", "The response modalities of an image model must contain IMAGE")
+        ratio, size = asked.get("aspectRatio"), asked.get("imageSize")
+        if ratio is not None and ratio not in model.ratios:
+            raise Refused("image_config", f"Invalid aspect_ratio {ratio}: use one of {', '.join(sorted(model.ratios))}")
+        if size is not None and size not in model.sizes:
+            sizes = ", ".join(sorted(model.sizes)) or "none"
+            raise Refused("image_config", f"Invalid image_size {size}: this model has {sizes}")
     for setting in body.get("safetySettings", []):
         if setting.get("category") not in _CATEGORIES or setting.get("threshold") not in _THRESHOLDS:
             raise Refused("safety_setting", "Invalid value at 'safety_settings'")
@@ -193,34 +207,6 @@ def _check_thinking(config: Json, model: WireModel) -> None:
     level = config.get("thinkingLevel", "").upper()
     if level and level not in model.thinking_levels:
         raise Refused("thinking", f"Thinking level {level} is not supported for this model.")
-
-
-def _check_output(config: Json, model: WireModel) -> None:
-    modalities = {str(name).upper() for name in config.get("responseModalities", [])}
-    if "IMAGE" in modalities and model.kind is Kind.TEXT:
-        raise Refused("modalities", "Model does not support the requested response modalities: image")
-    refuse(modalities - {"TEXT", "IMAGE"}, "modalities", "Model does not support the requested response modalities")
-    schemas = [config[name] for name in _SCHEMAS if name in config]
-    mime_type = config.get("responseMimeType", "text/plain")
-    if model.kind is Kind.IMAGE and (schemas or mime_type != "text/plain"):
-        raise Refused("schema_on_image_model", "JSON mode is not enabled for this model")
-    sentence = "* GenerateContentRequest.generation_config.response_schema: only allowed for `application/json`\n"
-    refuse(schemas and mime_type != "application/json", "schema", sentence)
-    for schema in schemas:
-        check_schema(schema, "GenerateContentRequest.generation_config.response_schema")
-
-
-def _check_image_config(config: Json, model: WireModel) -> None:
-    asked: Json = config.get("imageConfig", {})
-    refuse(model.kind is Kind.TEXT, "image_config", "Image generation is not enabled for this model")
-    if "IMAGE" not in {str(name).upper() for name in config.get("responseModalities", [])}:
-        raise Refused("modalities", "The response modalities of an image model must contain IMAGE")
-    ratio, size = asked.get("aspectRatio"), asked.get("imageSize")
-    if ratio is not None and ratio not in model.ratios:
-        raise Refused("image_config", f"Invalid aspect_ratio {ratio}: use one of {', '.join(sorted(model.ratios))}")
-    if size is not None and size not in model.sizes:
-        sizes = ", ".join(sorted(model.sizes)) or "none"
-        raise Refused("image_config", f"Invalid image_size {size}: this model has {sizes}")
 
 
 # The pictures sent: their type, that they can be read, and how many a model looks at.
@@ -295,7 +281,13 @@ def check_signatures(contents: list[Json], model: WireModel, ledger: Ledger) -> 
     for turn in _model_turns(contents):
         if turn[0][0] > start:
             _check_first_call(turn)
-        _check_painted(turn, model)
+        has_picture = any(_is_picture(part) for _, _, part in turn)
+        spoken = [placed for placed in turn if not placed[2].get("thought")]
+        if has_picture and model.kind is Kind.IMAGE and spoken and "text" in spoken[0][2]:
+            _demand(spoken[0], "Text")
+        for placed in turn:
+            if _is_picture(placed[2]):
+                _demand(placed, "Image")
         for _, _, part in turn:
             signature = part.get("thoughtSignature")
             if signature is None or ("functionCall" in part and is_dummy(signature)):
@@ -328,16 +320,6 @@ def _check_first_call(turn: list[Placed]) -> None:
                 name = part["functionCall"]["name"]
                 raise Refused("signature_missing", _CALL.format(name=name, position=place))
             return
-
-
-def _check_painted(turn: list[Placed], model: WireModel) -> None:
-    has_picture = any(_is_picture(part) for _, _, part in turn)
-    spoken = [placed for placed in turn if not placed[2].get("thought")]
-    if has_picture and model.kind is Kind.IMAGE and spoken and "text" in spoken[0][2]:
-        _demand(spoken[0], "Text")
-    for placed in turn:
-        if _is_picture(placed[2]):
-            _demand(placed, "Image")
 
 
 def _demand(placed: Placed, kind: str) -> None:

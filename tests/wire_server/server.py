@@ -23,7 +23,7 @@ from tests.wire_server import rules
 from tests.wire_server.answers import Answer, Asked, Finish, PictureAnswer, Text
 from tests.wire_server.chunks import Writer, prompt_tokens
 from tests.wire_server.control import answer_from_json, described
-from tests.wire_server.models import MODELS, RETIRED, Kind, WireModel, embedded, listed, page
+from tests.wire_server.models import MODELS, RETIRED, Kind, embedded, listed, page
 from tests.wire_server.refusals import Declared, Json, Refused, Violation, bad_key, refuse, retired_model, unknown_model
 from tests.wire_server.request import WireRequest
 from tests.wire_server.serving import MAX_BODY_BYTES, Connection, HttpRequest, Serving
@@ -136,7 +136,17 @@ class GeminiServer(Serving):
         if http.method == "GET":
             connection.write_whole(200, self.json_headers, self._listing(http))
             return
-        model, method = _target(http)
+        match = _PATH.fullmatch(http.path)
+        if match is None or not match["method"] or http.method != "POST":
+            raise Refused("path", f"{http.method} {http.path} was not found on this server.", status=404)
+        name, method = match["model"], match["method"]
+        if name in RETIRED:
+            raise retired_model(name)
+        model = MODELS.get(name)
+        if match["version"] != "v1beta" or model is None or method not in model.methods:
+            raise unknown_model(name, match["version"], method)
+        if method == "streamGenerateContent" and http.query.get("alt") != "sse":
+            raise Refused("path", "Streaming without alt=sse answers one JSON array: ask for alt=sse.")
         if model.name in self._withheld:
             raise Declared(unknown_model(model.name, "v1beta", "generateContent").body)
         if model.name in self._denied_models:
@@ -226,21 +236,6 @@ class GeminiServer(Serving):
         self._denied_models |= deny_model or {}
         if release:
             self.release()
-
-
-def _target(http: HttpRequest) -> tuple[WireModel, str]:
-    match = _PATH.fullmatch(http.path)
-    if match is None or not match["method"] or http.method != "POST":
-        raise Refused("path", f"{http.method} {http.path} was not found on this server.", status=404)
-    name, method = match["model"], match["method"]
-    if name in RETIRED:
-        raise retired_model(name)
-    model = MODELS.get(name)
-    if match["version"] != "v1beta" or model is None or method not in model.methods:
-        raise unknown_model(name, match["version"], method)
-    if method == "streamGenerateContent" and http.query.get("alt") != "sse":
-        raise Refused("path", "Streaming without alt=sse answers one JSON array: ask for alt=sse.")
-    return model, method
 
 
 def _parsed(http: HttpRequest) -> Json:

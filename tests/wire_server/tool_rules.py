@@ -8,14 +8,12 @@ from typing import Any
 from tests.wire_server.models import Kind, WireModel
 from tests.wire_server.refusals import Json, Refused, refuse
 
-_MODES = frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"})
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _NAME_RULE = (
     "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
     "underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64."
 )
 _MIXED = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
-_MIXED_NOTE = "google_search and function declarations in one request: the design keeps them in two."
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 # The keywords the API documents, and those it is known to ignore in peace.
 _KEYWORDS = {
@@ -40,20 +38,16 @@ def check_tools(body: Json, model: WireModel) -> list[str]:
     names = [entry["name"] for entry in declared]
     if len(set(names)) != len(names):
         raise Refused("declaration", f"Duplicate function declaration found: {max(names, key=names.count)}")
-    _check_search(tools, model)
-    _check_calling_config(config.get("functionCallingConfig"), names)
-    if not (declared and built_in):
-        return []
-    refuse(not config.get("includeServerSideToolInvocations"), "mixed_tools", _MIXED)
-    return [_MIXED_NOTE]
-
-
-def _check_search(tools: list[Json], model: WireModel) -> None:
     searches = [tool["googleSearch"] for tool in tools if "googleSearch" in tool]
     refuse(searches and not model.has_search, "search_on_model", "Search as tool is not enabled for this model")
     kinds = searches[0].get("searchTypes", {}) if searches else {}
     if "imageSearch" in kinds and not model.has_image_search:
         raise Refused("search_on_model", "Image search is not enabled for this model")
+    _check_calling_config(config.get("functionCallingConfig"), names)
+    if not (declared and built_in):
+        return []
+    refuse(not config.get("includeServerSideToolInvocations"), "mixed_tools", _MIXED)
+    return ["google_search and function declarations in one request: the design keeps them in two."]
 
 
 def _check_calling_config(config: Json | None, names: list[str]) -> None:
@@ -61,7 +55,7 @@ def _check_calling_config(config: Json | None, names: list[str]) -> None:
         return
     refuse(not names, "function_calling_config", "Function calling config is set without function_declarations.")
     mode = config.get("mode", "AUTO").upper()
-    if mode not in _MODES:
+    if mode not in {"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}:
         raise Refused("function_calling_config", f"Invalid value at 'tool_config.function_calling_config.mode': {mode}")
     allowed = config.get("allowedFunctionNames", [])
     sentence = "Please set allowed_function_names only when function calling mode is ANY."
@@ -96,10 +90,6 @@ def check_schema(schema: Any, path: str) -> None:
     if "array" in kinds and "items" not in schema and "prefixItems" not in schema:
         raise Refused("schema", f"* {path}.items: missing field.\n")
     refuse("enum" in schema and not schema["enum"], "schema", f"* {path}.enum: cannot be empty\n")
-    _check_members(schema, path)
-
-
-def _check_members(schema: Json, path: str) -> None:
     properties = schema.get("properties", {})
     for number, name in enumerate(schema.get("required", [])):
         refuse(name not in properties, "schema", f"* {path}.required[{number}]: property is not defined\n")

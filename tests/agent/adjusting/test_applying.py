@@ -171,8 +171,7 @@ def test_contrast_moves_away_from_mid_grey_or_towards_it(pair: list[int]) -> Non
 def test_saturation_holds_luma_and_warmth_luminance(amount: int) -> None:
     before, grey = pixels(noise(24, 24)), result(noise(24, 24), saturation=amount)
     assert abs(grey @ WEIGHTS - before @ WEIGHTS).max() < 0.75
-    warm = result(noise(24, 24), warmth=amount)
-    assert abs(luminance(warm) - luminance(before)).max() < 0.006
+    assert abs(luminance(result(noise(24, 24), warmth=amount)) - luminance(before)).max() < 0.006
 
 
 def test_warmth_goes_from_blue_to_amber_and_sharpness_raises_the_differences_between_neighbours() -> None:

@@ -162,11 +162,6 @@ def kept_turns(title: str = "Füchse", signature: bytes = LARGE_SIGNATURE) -> Wh
         tags={"#1": ("狐",), "#4": ("Poster", "for the wall")},
         files=FILES,
     )
-    return with_images(without_suggestions(whole), _real)
-
-
-def without_suggestions(whole: WholeConversation) -> WholeConversation:
-    """Return the conversation as an import leaves its search notes."""
     turns = (
         turn.model_copy(
             update={
@@ -178,7 +173,7 @@ def without_suggestions(whole: WholeConversation) -> WholeConversation:
         )
         for turn in whole.turns
     )
-    return whole.model_copy(update={"turns": tuple(turns)})
+    return with_images(whole.model_copy(update={"turns": tuple(turns)}), _real)
 
 
 def digests(whole: WholeConversation) -> set[str]:

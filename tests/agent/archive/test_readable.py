@@ -116,10 +116,12 @@ def check_html(html: str) -> Parts:
     return parts
 
 
-def check_markdown(text: str) -> str:
-    """Return the words of the page as a reader of Markdown shows them; only our own pictures and sources are live."""
+def check_words(text: str) -> None:
+    """Check that the words stay words, in both pages of a conversation and in the list of all."""
+    page = page_of(hostile_conversation(text))
+    assert visible(text).strip() in check_html(web_page(page)).words
     tokens: list[Any] = []
-    for token in MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text):
+    for token in MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(markdown(page)):
         tokens += [token, *(token.children or ())]
     kinds = {token.type for token in tokens}
     assert not kinds & {"html_block", "html_inline", "code_block", "fence", "code_inline", "table_open", "s_open"}
@@ -129,14 +131,6 @@ def check_markdown(text: str) -> str:
             assert token.attrs["src"] in ADDRESSES.values()
         if token.type == "link_open":
             assert token.attrs["href"].startswith(("https://", "http://"))
-    return "".join(token.content if token.type == "text" else "\n" for token in tokens if not token.children)
-
-
-def check_words(text: str) -> None:
-    """Check that the words stay words, in both pages of a conversation and in the list of all."""
-    page = page_of(hostile_conversation(text))
-    assert visible(text).strip() in check_html(web_page(page)).words
-    check_markdown(markdown(page))
     listed = check_html(index_page(Page("en", text, ()), [("conversations/0001/conversation.html", text, text)]))
     assert [one["href"] for tag, one in listed.tags if tag == "a"] == ["conversations/0001/conversation.html"]
 
@@ -188,8 +182,7 @@ def with_files(*contents: bytes) -> WholeConversation:
 def code_in(text: str) -> list[str]:
     """Return what a reader of Markdown shows as code of a page, which has nothing else that is alive."""
     tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
-    kinds = {token.type for token in tokens}
-    assert not kinds & {"html_block", "code_block", "hr", "table_open"}
+    assert not {token.type for token in tokens} & {"html_block", "code_block", "hr", "table_open"}
     return [token.content for token in tokens if token.type == "fence"]
 
 

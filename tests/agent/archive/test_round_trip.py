@@ -35,7 +35,6 @@ from agent import (
     OriginalFile,
     Plan,
     PlanCard,
-    RequestRefused,
     SearchNote,
     StoppedNote,
     StorageFailure,
@@ -62,6 +61,7 @@ from tests.support.cases import each_case
 from tests.support.children import full_disk
 from tests.support.galleries import png
 from tests.support.histories import LARGE_SIGNATURE, NOW, SOURCE, begun_turn, finished, keep_signatures
+from tests.support.refusals import refusal
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 # Values this large take minutes to be made smaller; what differs is told by pytest.
@@ -110,9 +110,7 @@ async def test_a_lost_picture_is_told_and_never_leads_to_somebody_elses_and_sign
     assert after.pictures[1].image.handle == lost.handle
     assert after.pictures[0] == whole.pictures[0].model_copy(update={"turn_id": after.turns[0].id})
     assert await there.images.signature(hashlib.sha256(LARGE_SIGNATURE).hexdigest()) is not None
-    with pytest.raises(RequestRefused) as refused:
-        await there.images.read(after.pictures[1].image)
-    assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
+    assert await refusal(there.images.read(after.pictures[1].image)) is ErrorCode.PICTURE_FILE_MISSING
 
 
 @asynccontextmanager
@@ -273,9 +271,7 @@ async def test_nobody_elses_conversations_are_exported_and_a_home_that_cannot_be
 ) -> None:
     here = place(tmp_path)
     [key] = await here.keep(kept_turns())
-    with pytest.raises(RequestRefused) as refused:
-        await here.archive.export_conversation(key, "somebody else")
-    assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+    assert await refusal(here.archive.export_conversation(key, "somebody else")) is ErrorCode.CONVERSATION_NOT_FOUND
     exported = await here.archive.export_library("somebody else")
     assert (exported.name, sorted(contents(exported.path))) == ("aivista-library.zip", ["index.html", "manifest.json"])
     assert (await here.archive.import_archive(exported.path, "local")).conversations == ()
@@ -314,9 +310,7 @@ async def test_what_could_not_be_taken_in_again_is_not_exported_and_leaves_nothi
     ):
         here = place(tmp_path, limits)
         await here.keep(kept_turns())
-        with pytest.raises(RequestRefused) as refused:
-            await here.archive.export_library("local")
-        assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
+        assert await refusal(here.archive.export_library("local")) is ErrorCode.EXPORT_TOO_LARGE
         assert not any(name.startswith("exports") for name in here.files())
 
 
@@ -328,9 +322,7 @@ async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: 
     exported = await here.archive.export_library("local")
     assert len((await there.archive.import_archive(exported.path, "local")).conversations) == 4
     await here.keep(whole)
-    with pytest.raises(RequestRefused) as refused:
-        await here.archive.export_library("local")
-    assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
+    assert await refusal(here.archive.export_library("local")) is ErrorCode.EXPORT_TOO_LARGE
 
 
 async def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Path) -> None:

@@ -17,13 +17,7 @@ from tests.support.cases import each_case
 from tests.support.clock import Clock
 from tests.support.tables import table
 from tests.support.waiting import until
-from tests.support.web import Names, Web, web
-
-ADDRESSES = table("web_addresses")["hiding"]
-
-
-SPELLINGS = table("web_addresses")["misspelled"]
-
+from tests.support.web import Names, web
 
 NAMES = table("web_addresses")["names"]
 
@@ -40,7 +34,8 @@ async def refusal(url: str, names: Names) -> AivistaError | None:
 
 async def test_an_address_that_hides_another_and_a_name_that_leads_anywhere_private_are_refused() -> None:
     wrong = []
-    for url, leads_to in {**dict.fromkeys((*ADDRESSES, *SPELLINGS)), **NAMES}.items():
+    told = table("web_addresses")
+    for url, leads_to in {**dict.fromkeys((*told["hiding"], *told["misspelled"])), **NAMES}.items():
         names = Names()
         if leads_to:
             names.lead(url, *leads_to)
@@ -60,7 +55,8 @@ async def test_a_name_that_nobody_knows_is_out_of_reach(url: str) -> None:
 @each_case("location", table("web_addresses")["redirects"])
 async def test_a_redirect_is_checked_as_the_first_address_is(location: str) -> None:
     async with web() as served:
-        _know(served)
+        for name, addresses in NAMES.items():
+            served.names.lead(name, *(address for address in addresses if address != "127.0.0.1"))
         served.redirect("/", location)
         async with Fetcher(served.guard) as fetcher:
             with pytest.raises(ToolArgumentError) as caught:
@@ -86,11 +82,6 @@ async def test_a_name_is_looked_up_once_for_each_hop_and_what_was_checked_is_wha
                 with pytest.raises(ToolArgumentError, match=said):
                     await fetcher.fetch("http://rebinding.test/hop")
             assert len(served.requests) == 1
-
-
-def _know(served: Web) -> None:
-    for name, addresses in NAMES.items():
-        served.names.lead(name, *(address for address in addresses if address != "127.0.0.1"))
 
 
 @pytest.fixture

@@ -11,14 +11,10 @@ from tests.adapters.fetcher import MAX_URL_CHARACTERS, decoded, is_public, norma
 from tests.support.cases import each_case
 from tests.support.tables import table
 
-EDGES_V4 = table("web_addresses")["edges_v4"]
-
-
-EDGES_V6 = table("web_addresses")["edges_v6"]
-
 
 def test_a_network_that_is_not_public_is_refused_from_its_first_address_to_its_last() -> None:
-    networks = EDGES_V4 | EDGES_V6
+    told = table("web_addresses")
+    networks = told["edges_v4"] | told["edges_v6"]
     open_ones = {name: [is_public(address) for address in addresses] for name, addresses in networks.items()}
     assert {name: found for name, found in open_ones.items() if found != [False, False, True]} == {}
 

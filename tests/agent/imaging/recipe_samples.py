@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 import struct
-import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -25,19 +24,17 @@ from tests.adapters.recipes import (
     RecipeStyle,
     SourceType,
 )
-from tests.support.pixels import encoded
+from tests.support.pixels import encoded, png_chunk, png_with_header
 
-WORDS = "a quokka & its <friend> at the kiosk, 一只短尾矮袋鼠 🦘"
 PROMPT = "Photorealistic quokka beside a kiosk.\nSoft light, 35 mm."
 # Made once: a profile says when.
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def recipe(**changes: object) -> Recipe:
     """Return a full recipe with these fields changed."""
     told: dict[str, object] = {
-        "words": WORDS,
+        "words": "a quokka & its <friend> at the kiosk, 一只短尾矮袋鼠 🦘",
         "prompt": PROMPT,
         "model": "gemini-pro-image",
         "model_label": "Gemini Pro Image",
@@ -103,17 +100,6 @@ def turned(orientation: int = 6) -> bytes:
     return exif.tobytes()
 
 
-def _deep() -> Picture:
-    return Image.frombytes("I;16", (48, 32), random.Random(3).randbytes(48 * 32 * 2))
-
-
-def _deep_colour() -> bytes:
-    rows = b"".join(b"\0" + random.Random(row).randbytes(48 * 6) for row in range(32))
-    header = struct.pack(">IIBBBBB", 48, 32, 16, 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    return PNG_SIGNATURE + b"".join(png_chunk(kind, body) for kind, body in parts)
-
-
 def _frames() -> dict[str, object]:
     frames = [Image.new("RGBA", (48, 32), colour) for colour in ("red", (0, 255, 0, 128), "blue")]
     return {"save_all": True, "append_images": frames, "duration": 40, "loop": 2}
@@ -129,11 +115,6 @@ def every_frame(data: bytes) -> list[tuple[object, ...]]:
             shown = (picture.getpalette("RGBA"), picture.info.get("transparency"), picture.info.get("icc_profile"))
             found.append((picture.mode, picture.size, picture.tobytes(), shown))
     return found
-
-
-def png_chunk(kind: bytes, body: bytes) -> bytes:
-    """Return a chunk of a PNG."""
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
 def with_chunks(data: bytes, *chunks: bytes) -> bytes:
@@ -182,8 +163,10 @@ PNGS = {
     "grey png": encoded(scene("L"), "PNG"),
     "png with alpha": encoded(scene("RGBA"), "PNG"),
     "grey png with alpha": encoded(scene("LA"), "PNG"),
-    "deep grey png": encoded(_deep(), "PNG"),
-    "deep colour png": _deep_colour(),
+    "deep grey png": encoded(Image.frombytes("I;16", (48, 32), random.Random(3).randbytes(48 * 32 * 2)), "PNG"),
+    "deep colour png": png_with_header(
+        48, 32, 16, 2, b"".join(b"\0" + random.Random(row).randbytes(48 * 6) for row in range(32))
+    ),
     "palette png": encoded(scene().convert("P"), "PNG"),
     "transparent palette png": encoded(scene("RGBA").quantize(16), "PNG", transparency=3),
     "png with profile": encoded(scene(), "PNG", icc_profile=SRGB, dpi=(72, 72)),

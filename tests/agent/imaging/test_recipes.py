@@ -65,7 +65,6 @@ from tests.agent.imaging.recipe_samples import (
     WEBPS,
     every_frame,
     jpeg_segment,
-    png_chunk,
     png_chunks,
     recipe,
     recipes,
@@ -76,7 +75,8 @@ from tests.agent.imaging.recipe_samples import (
 )
 from tests.support.cases import each_case
 from tests.support.galleries import Filled, filled
-from tests.support.pixels import encoded
+from tests.support.pixels import encoded, png_chunk
+from tests.support.refusals import refusal
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 UPLOADED, GENERATED, EDITED = ImageOrigin.UPLOADED, ImageOrigin.GENERATED, ImageOrigin.EDITED
@@ -577,9 +577,7 @@ async def test_what_cannot_be_taken_apart_is_not_called_clean_and_its_turn_is_fo
     conversation = await records.conversation(turn_id="t-first")
     await records.add(conversation, data=b"\x89PNG\r\n\x1a\nbroken")
     desk = desk_of(records)
-    with pytest.raises(RequestRefused) as refused:
-        await desk.clean(conversation, "#1", "local")
-    assert refused.value.code is ErrorCode.PICTURE_UNREADABLE
+    assert await refusal(desk.clean(conversation, "#1", "local")) is ErrorCode.PICTURE_UNREADABLE
     # With its recipe it is to be had all the same, as it is.
     assert (await desk.with_recipe(conversation, "#1", "local")).data == b"\x89PNG\r\n\x1a\nbroken"
     turn = await desk.turn_of(conversation, "#1", "local")

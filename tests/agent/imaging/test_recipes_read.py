@@ -41,7 +41,6 @@ from tests.agent.imaging.recipe_samples import (
     PROMPT,
     WEBPS,
     jpeg_segment,
-    png_chunk,
     recipe,
     recipes,
     webp_chunks,
@@ -49,6 +48,7 @@ from tests.agent.imaging.recipe_samples import (
     with_chunks,
 )
 from tests.support.cases import each_case
+from tests.support.pixels import png_chunk
 from tests.support.tables import table
 
 A1111 = (
@@ -76,8 +76,7 @@ def exif(comment: bytes, order: str = "MM") -> bytes:
     form = ">" if big else "<"
     head = (b"MM\0*" if big else b"II*\0") + struct.pack(f"{form}IH", 8, 1)
     first = struct.pack(f"{form}HHIII", 0x8769, 4, 1, 26, 0)
-    inner = struct.pack(f"{form}HHHIII", 1, 0x9286, 7, len(comment), 44, 0)
-    return head + first + inner + comment
+    return head + first + struct.pack(f"{form}HHHIII", 1, 0x9286, 7, len(comment), 44, 0) + comment
 
 
 def peak_megabytes(action: Callable[[], object]) -> float:

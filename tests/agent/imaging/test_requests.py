@@ -186,7 +186,6 @@ def answer(*parts: ContentPart) -> PromptMessage:
 
 
 MADE = picture("#3", origin=GENERATED, prompt="a fox\n\n[IMAGES]\nImage 1 is #1.\nImage 2 is #2.\n[/IMAGES]")
-OTHERS = (picture("#1"), picture("#4", origin=GENERATED))
 
 
 def shown(*pictures: Picture) -> ResolvedReferences:
@@ -208,7 +207,7 @@ def shown(*pictures: Picture) -> ResolvedReferences:
     ],
 )
 def test_a_base_that_may_not_go_back_as_the_models_stands_unsigned_in_the_prompt(stored: PromptMessage | None) -> None:
-    messages = build_image_messages("bluer", shown(MADE, *OTHERS), stored, FLASH)
+    messages = build_image_messages("bluer", shown(MADE, picture("#1"), picture("#4", origin=GENERATED)), stored, FLASH)
     assert [message.role for message in messages] == [Role.PROMPT]
     assert [image.handle for image in messages[0].images] == ["#3", "#1", "#4"]
     assert all(image.thought_signature is None and image.signed_by is None for image in messages[0].images)
@@ -390,9 +389,6 @@ def test_every_request_is_one_the_model_obeys_and_holds_every_lock(
         assert getattr(request, lock) == settings.get(lock, getattr(request, lock))
 
 
-SKETCH = CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch")
-
-
 def test_every_role_has_one_sentence_of_its_own_and_the_planner_is_told_of_it() -> None:
     assert set(ROLE_SENTENCES) == set(ReferenceRole)
     assert len(set(ROLE_SENTENCES.values())) == len(ReferenceRole)
@@ -453,7 +449,7 @@ def test_more_of_a_kind_than_the_model_keeps_or_than_it_takes_are_refused_naming
     model: ModelEntry, role: ReferenceRole, code: ErrorCode, limit: int
 ) -> None:
     check_limits(model, (), [*[role] * limit, ReferenceRole.STYLE])
-    check_limits(SKETCH, (), [role] * 12)  # It states no limit.
+    check_limits(CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch"), (), [role] * 12)  # It states no limit.
     handles = [f"#{number}" for number in range(1, 16)]
     check_limits(model, handles[:14], ())
     with pytest.raises(RequestRefused, match=f"at most {limit} ") as refused:

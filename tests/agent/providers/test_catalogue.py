@@ -200,8 +200,7 @@ def test_the_operators_own_file_says_what_a_model_can(tmp_path: Path) -> None:
     talker = catalogue.model(ModelRole.THINKING, "openai")
     assert (talker.label, talker.has_vision, talker.json_mode) == ("Qwen", True, JsonMode.NONE)
     assert talker.price_usd(TokenUsage(prompt_tokens=1_000_000), DAY) == 1.0
-    painter = catalogue.model(ModelRole.IMAGE_PRO, "openai")
-    assert painter.sizes == {"1K": {"16:9": (1280, 720)}}
+    assert catalogue.model(ModelRole.IMAGE_PRO, "openai").sizes == {"1K": {"16:9": (1280, 720)}}
 
 
 GREAT = """

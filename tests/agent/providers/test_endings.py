@@ -12,7 +12,7 @@ import gc
 import inspect
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, aclosing, nullcontext
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,6 @@ SHORT: dict[str, Callable[..., Any]] = {
     "key": lambda status, reason, message: HttpError(status, body=key_body(reason, message, status)),
     "quota": lambda **fields: HttpError(429, body=quota_body(**fields)),
 }
-WORDS = {"$quota": quota_body("minute", retry_s=34.0), "$key": KEY}
 
 
 def answer(written: Any, kinds: dict[str, Any]) -> Any:
@@ -133,7 +132,7 @@ def value_of(value: Any, kinds: dict[str, Any]) -> Any:
             return {name: value_of(one, kinds) for name, one in value.items()}
         case list():
             return [value_of(one, kinds) for one in value]
-    return filled(value, WORDS)
+    return filled(value, {"$quota": quota_body("minute", retry_s=34.0), "$key": KEY})
 
 
 async def ending(chunks: AsyncIterator[CompletionChunk]) -> ErrorInfo | None:
@@ -281,11 +280,6 @@ def asked(model: ModelEntry = FLASH) -> ProviderCall:
     return ProviderCall(endpoint, model, "THE_MODEL", 60.0, [SecretStr(KEY)], "/chat/completions")
 
 
-def misread(found: Iterable[tuple[str, ErrorInfo, End]]) -> list[tuple[str, ErrorInfo]]:
-    """Return the exceptions that are read as something else than they mean, or with the key in them."""
-    return [(name, info) for name, info, end in found if outcome(info) != end or KEY in info.model_dump_json()]
-
-
 def made(kind: type[Exception]) -> Exception:
     """Return an exception that quotes the key, whatever it wants to be made of."""
     error = kind.__new__(kind)
@@ -311,7 +305,7 @@ def test_every_exception_of_the_http_client_and_of_the_sdk_has_its_meaning() -> 
         error = exceptions_of(errors)[name](f"no {KEY}")
         found.append((name, failure_of(error, asked(), has_response=True).info, needed("answer_unreadable perhaps")))
         found.append((name, failure_of(error, asked(), has_response=False).info, needed("not_sent free")))
-    assert misread(found) == []
+    assert [(name, info) for name, info, end in found if outcome(info) != end or KEY in info.model_dump_json()] == []
 
 
 async def test_aiohttp_is_never_used_even_where_it_is_installed(tmp_path: Path) -> None:

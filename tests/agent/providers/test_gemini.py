@@ -359,13 +359,6 @@ def vectors(*values: list[float]) -> dict[str, Any]:
     return {"embeddings": [{"values": one} for one in values]}
 
 
-def canned(status: int, body: dict[str, Any] | bytes) -> bytes:
-    """Return a whole HTTP response."""
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = f"HTTP/1.1 {status} Some\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
-    return head.encode() + data
-
-
 @each_case(
     ("status", "body", "code"),
     [
@@ -379,7 +372,9 @@ def canned(status: int, body: dict[str, Any] | bytes) -> bytes:
 async def test_each_failure_has_its_own_sentence_without_the_key_and_is_not_tried_twice(
     status: int, body: dict[str, Any] | bytes, code: ErrorCode
 ) -> None:
-    with broken.speaking(canned(status, body), once=True) as url:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = f"HTTP/1.1 {status} Some\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+    with broken.speaking(head.encode() + data, once=True) as url:
         assert (await failure(AivistaError, url, "a fox", "a crow")).code is code
 
 

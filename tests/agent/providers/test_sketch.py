@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +22,6 @@ from agent import (
     PromptMessage,
     RequestRefused,
     Role,
-    Settings,
     Studio,
     TextPart,
     ToolCallPart,
@@ -63,6 +62,7 @@ from tests.adapters.webui import LANGUAGES, PanelAmounts, PanelPress, amounts_se
 from tests.bench import adjustments as bench
 from tests.support.cases import each_case
 from tests.support.prompts import arguments_of, said, words_of
+from tests.support.refusals import refusal
 from tests.support.scenes import only, run
 from tests.support.shelf import Shelf
 from tests.support.tables import table
@@ -175,12 +175,6 @@ TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
 FOX = {"en": "draw a red fox in the snow", "zh-CN": "画一只雪中的红狐"}
 AMOUNTS = PanelAmounts(handle="#1", brightness=20, contrast=-10, saturation=5, warmth=-35, sharpness=100)
 ADJUSTED = Adjustment(brightness=20, contrast=-10, saturation=5, warmth=-35, sharpness=100)
-
-
-@pytest.fixture
-async def studio(settings: Settings) -> AsyncIterator[Studio]:
-    async with Studio(settings) as opened:
-        yield opened
 
 
 def pressed(action: PanelAction, language: str) -> str:
@@ -426,9 +420,7 @@ async def test_a_base_picture_that_is_gone_or_cannot_be_read_is_refused_in_a_sen
     gone = await Shelf().upload(_gradient(), "#1")
     broken = await shelf.write(b"not a picture", "image/png", ImageOrigin.UPLOADED)
     for base, code in ((gone, ErrorCode.PICTURE_NOT_FOUND), (broken, ErrorCode.PICTURE_UNREADABLE)):
-        with pytest.raises(RequestRefused) as caught:
-            await _make(shelf, said(base, "make it brighter"))
-        assert caught.value.code is code
+        assert await refusal(_make(shelf, said(base, "make it brighter"))) is code
 
 
 @each_case(

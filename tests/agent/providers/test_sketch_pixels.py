@@ -275,7 +275,6 @@ def test_what_is_too_long_shrinks_first_and_then_ends_in_an_ellipsis() -> None:
     assert long[0].getlength(long[1][0]) <= 300
 
 
-PHOTOS = Path(__file__).parents[2] / "data" / "photos"
 SUIT, ROCKET = (60, 300, 250, 470), (300, 120, 350, 330)
 INSIDE: tuple[Operation, ...] = (
     Recolour((36, 92, 204)),
@@ -292,7 +291,7 @@ INSIDE: tuple[Operation, ...] = (
 
 @cache
 def photo(name: str) -> Image.Image:
-    with Image.open(PHOTOS / f"{name}.webp") as opened:
+    with Image.open(Path(__file__).parents[2] / "data" / "photos" / f"{name}.webp") as opened:
         return opened.convert("RGB")
 
 

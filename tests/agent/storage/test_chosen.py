@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent import ErrorCode, Preferences, RequestRefused, Settings, StorageFailure, Studio, TurnSettings
+from agent import ErrorCode, Preferences, Settings, StorageFailure, Studio, TurnSettings
 from tests.support.cases import each_case
+from tests.support.refusals import refusal
 
 POSTER = TurnSettings(image_model="pro", aspect_ratio="3:4", resolution="4K", number_of_images=2)
 QUICK = TurnSettings(number_of_images=4, review="off")
@@ -68,14 +69,10 @@ async def test_a_cap_that_is_no_amount_is_refused_and_a_preset_that_cannot_be_re
     presets = of(tmp_path).presets
     for number in range(MOST_PRESETS):
         last = await presets.save("ann", f"No {number}", QUICK)
-    with pytest.raises(RequestRefused) as refused:
-        await presets.save("ann", "One more", QUICK)
-    assert refused.value.code is ErrorCode.TOO_MANY_PRESETS
+    assert await refusal(presets.save("ann", "One more", QUICK)) is ErrorCode.TOO_MANY_PRESETS
     assert (await presets.save("ann", last.name.upper(), POSTER)).id == last.id, "one that is there can be changed"
     for name in ("", "x" * 61, "a\x00b", "a\u202eb"):
-        with pytest.raises(RequestRefused) as refused:
-            await presets.save("bob", name, POSTER)
-        assert refused.value.code is ErrorCode.PRESET_NAME_INVALID
+        assert await refusal(presets.save("bob", name, POSTER)) is ErrorCode.PRESET_NAME_INVALID
     kept = json.loads((tmp_path / "presets.json").read_text())
     kept["ann"].append({"id": "b", "name": "Of a later version", "settings": {"image_model": "holographic"}})
     (tmp_path / "presets.json").write_text(json.dumps(kept | {"bob": ["nonsense", None]}))
@@ -124,9 +121,7 @@ async def test_a_file_that_cannot_be_read_for_a_moment_is_not_written_over_and_t
     (tmp_path / "home").write_text("a file where the folder should be")
     nowhere = of(tmp_path / "home").presets.save("ann", "A", POSTER)
     for attempt in (choose(tmp_path, "ann", None), choose(tmp_path / "home", "ann", 1.0), nowhere):
-        with pytest.raises(StorageFailure) as failed:
-            await attempt
-        assert failed.value.code is ErrorCode.STORAGE_BROKEN
+        assert await refusal(attempt, StorageFailure) is ErrorCode.STORAGE_BROKEN
     aside.replace(path)
     assert await caps(tmp_path, "local") == [2.5]
 

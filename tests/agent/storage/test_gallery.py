@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sqlite3
 import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
@@ -18,8 +16,8 @@ from tests.adapters.records import GalleryFoundBy, GalleryItem, GalleryQuery, lo
 from tests.support.children import full_disk
 from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import NOW, begun_turn
-
-PHOTOS = Path(__file__).parents[2] / "data" / "photos"
+from tests.support.refusals import refusal
+from tests.support.turns import in_database
 
 
 @pytest.fixture
@@ -39,11 +37,6 @@ async def read(kept: Filled, embedder: WordEmbedder) -> None:
     """Have the model read all pictures."""
     await found(kept, "anything", embedder)
     await kept.gallery.settled()
-
-
-def in_database(home: Path, statement: str, *values: object) -> None:
-    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
-        database.execute(statement, values)
 
 
 # Leafing and choosing
@@ -133,9 +126,7 @@ async def test_nobody_sees_or_changes_the_pictures_of_another(kept: Filled) -> N
         assert await changed == ()
     assert await gallery.undelete("me", [other]) == ()
     for attempt in (found(kept, owner="me", similar_to=other), gallery.zip_of("me", [other], name_of=lambda _: "x")):
-        with pytest.raises(RequestRefused) as refused:
-            await attempt
-        assert refused.value.code is ErrorCode.PICTURE_GONE
+        assert await refusal(attempt) is ErrorCode.PICTURE_GONE
     [item] = await gallery.items("you", [other])
     assert (item.is_starred, item.tags, (await gallery.facets("me")).total) == (False, (), 1)
     embedder = WordEmbedder(same={"vixen": "fox"})
@@ -388,7 +379,7 @@ async def test_pictures_whose_words_match_come_before_those_that_are_only_about_
 
 
 def photo(name: str) -> Image.Image:
-    with Image.open(PHOTOS / f"{name}.webp") as image:
+    with Image.open(Path(__file__).parents[2] / "data" / "photos" / f"{name}.webp") as image:
         return image.convert("RGB").resize((256, 256))
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import os
-import sqlite3
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -32,6 +30,7 @@ from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import LARGE_SIGNATURE, finished, keep_signatures
 from tests.support.histories import picture as recorded
 from tests.support.scenes import Scene, generate, picture, run
+from tests.support.turns import in_database, rows
 
 NOW, DAY, HOUR = datetime.now(UTC), timedelta(days=1), timedelta(hours=1)
 OLD = "UPDATE {} SET deleted_at = datetime(deleted_at, '-31 days') WHERE id = ?"
@@ -62,11 +61,6 @@ def age_all(home: Path) -> None:
     for folder in ("pictures", "originals", "blobs", "temporary", "running"):
         for path in (home / folder).rglob("*"):
             aged(path, 30 * DAY)
-
-
-def in_database(home: Path, statement: str, *values: object) -> None:
-    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
-        database.execute(statement, values)
 
 
 def masked_edit(base: ImagePart, mask: ImagePart, raw: ImagePart, **more: Any) -> EditRecord:
@@ -454,9 +448,8 @@ async def test_pictures_are_taken_over_whichever_of_the_two_databases_is_of_an_e
     assert found.pop(conversation.id) == 1
     assert (report.kept_pictures, report.is_whole, sum(found.values())) == (kept, True, 5)
     assert not list(home.glob(".aivista*"))
-    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database:
-        named = 'SELECT count(*) FROM pictures WHERE answer LIKE \'%"signature_digest":"abab%\''
-        assert database.execute(named).fetchone() == (3,)
+    named = 'SELECT id FROM pictures WHERE answer LIKE \'%"signature_digest":"abab%\''
+    assert len(rows(home / "aivista.db", named)) == 3
 
 
 async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(

@@ -14,6 +14,7 @@ from tests.adapters.records import ImageStore
 from tests.support.cases import each_case
 from tests.support.children import full_disk
 from tests.support.pixels import encoded
+from tests.support.refusals import refusal
 
 DATA = b"\x89PNG not really" * 100
 
@@ -96,9 +97,7 @@ async def test_a_thumbnail_keeps_the_shape_is_made_once_and_only_of_a_picture(ho
         assert small.has_transparency_data == (mode == "RGBA")
     stored_file(home, part).unlink()
     assert await store.thumbnail(part.digest, 100) == data
-    with pytest.raises(RequestRefused) as refused:
-        await store.thumbnail(none.digest, 64)
-    assert refused.value.code is ErrorCode.PICTURE_UNREADABLE
+    assert await refusal(store.thumbnail(none.digest, 64)) is ErrorCode.PICTURE_UNREADABLE
     for edge_px in (0, -1, 15, 2049, 10**9):
         with pytest.raises(ValueError, match="px"):
             await store.thumbnail(part.digest, edge_px)
@@ -109,8 +108,6 @@ async def test_a_full_disk_is_told_and_nothing_is_left_half_written(home: Path) 
     small = await store.write(b"small", "image/png", ImageOrigin.UPLOADED)
     with full_disk(100_000):
         for write in (store.write(b"x" * 200_000, "image/png", ImageOrigin.UPLOADED), store.write_blob(b"y" * 200_000)):
-            with pytest.raises(StorageFailure) as failed:
-                await write
-            assert failed.value.code is ErrorCode.DISK_FULL
+            assert await refusal(write, StorageFailure) is ErrorCode.DISK_FULL
     assert await store.read(small) == b"small"
     assert [path.read_bytes() for path in files_below(home)] == [b"small"]

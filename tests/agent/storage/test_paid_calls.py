@@ -41,7 +41,7 @@ from tests.adapters.records import (
 from tests.support.gemini import SMALL, paint
 from tests.support.histories import begun_turn
 from tests.support.scenes import Scene, generate, only, picture, run
-from tests.support.turns import asked, calls_on_disk, newest, retry, started
+from tests.support.turns import asked, calls_on_disk, in_database, newest, retry, started
 from tests.wire_server import Answer, GeminiServer, HttpError, Text, WireRequest, quota_body
 from tests.wire_server.models import Kind
 
@@ -120,8 +120,8 @@ async def test_nothing_is_sent_that_is_not_on_record(server: GeminiServer, gemin
             database.execute("ROLLBACK")
         assert isinstance((await turn)[-1], TurnDone)
         assert asked(server, Kind.TEXT) == 2
-        with contextlib.closing(sqlite3.connect(gemini.home / "aivista.db")) as database, database:
-            database.execute("CREATE TRIGGER no_more BEFORE INSERT ON calls BEGIN SELECT RAISE(ABORT, 'full'); END")
+        full = "CREATE TRIGGER no_more BEFORE INSERT ON calls BEGIN SELECT RAISE(ABORT, 'full'); END"
+        in_database(gemini.home, full)
         events = await run(studio, conversation.id, "are you there?")
     assert only(events, TurnFailed).error.code is ErrorCode.STORAGE_BROKEN
     assert asked(server, Kind.TEXT) == 2
@@ -282,8 +282,7 @@ async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and
             call = CallRecord(conversation_id=key, turn_id="t1", name=name, model=model, state=CallState.SENT)
             await store.journal.send(call, is_new=True)
         store.journal.change(call.model_copy(update={"name": "planner:1", "state": CallState.DONE}))
-    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
-        database.execute("UPDATE turns SET runner = 'nobody'")
+    in_database(home, "UPDATE turns SET runner = 'nobody'")
     async with contextlib.aclosing(Records(home, images, free_models={"sketch-painter"})) as again:
         await again.open()
         [turn] = (await again.conversations.get(key, "local")).turns

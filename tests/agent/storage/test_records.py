@@ -8,7 +8,7 @@ import random
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ from agent import (
     AgentMessage,
     ErrorCode,
     Picture,
-    RequestRefused,
     Settings,
     StorageFailure,
     Studio,
@@ -31,6 +30,7 @@ from tests.adapters.records import GalleryQuery, ImageStore, Records, first_star
 from tests.support.children import run_child
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.histories import begun_turn, finished, image_part, picture
+from tests.support.refusals import refusal
 from tests.support.scenes import Scene, generate, only, run
 from tests.support.scenes import picture as painted
 from tests.support.tables import table
@@ -57,12 +57,6 @@ def in_database(home: Path, *statements: str) -> None:
     with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
         for statement in statements:
             database.execute(statement)
-
-
-async def refusal(attempt: Awaitable[object]) -> ErrorCode:
-    with pytest.raises(RequestRefused) as refused:
-        await attempt
-    return refused.value.code
 
 
 def tables(path: Path) -> set[tuple[str, str, str]]:
@@ -426,7 +420,6 @@ async def test_a_conversation_is_called_by_its_first_words_or_what_the_model_cal
 
 
 FOUND = table("record_words")["said"]
-COMMANDS = table("record_words")["commands"]
 
 
 async def test_conversations_are_found_by_words_of_any_script_and_no_query_is_a_command(settings: Settings) -> None:
@@ -441,7 +434,7 @@ async def test_conversations_are_found_by_words_of_any_script_and_no_query_is_a_
         for key, (text, are_found, are_not) in zip(ids, FOUND, strict=False):
             assert [query for query in are_found if key not in await found(query)] == [], text
             assert [query for query in are_not if key in await found(query)] == [], text
-        for query in COMMANDS:
+        for query in table("record_words")["commands"]:
             assert await found(f"zebra {query}") == [], query
         [one] = await studio.conversations.search("huhn")
         assert (one.info.id, one.turn_id, one.place, len(one.excerpt) <= 130) == (ids[-1], "t10", "said", True)

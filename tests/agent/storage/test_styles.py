@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tests.adapters.pixels import MatchKind, StyleLibrary, StyleMatch, curated_d
 from tests.bench.styles import HALVES, NAMING, outcomes, recalled, wrong
 from tests.support.children import full_disk
 from tests.support.galleries import WordEmbedder
+from tests.support.refusals import refusal
 from tests.support.tables import table
 
 HAIKU_MOON: dict[str, Any] = {
@@ -33,7 +34,6 @@ HAIKU_MOON: dict[str, Any] = {
     "tags": ["mine"],
 }
 MEANT = "pale disc over reeds, one heron"
-MOST_STYLES = 200
 # A search changes nothing, so that those who only search do it in one library.
 of_the_shared_one = pytest.mark.asyncio(loop_scope="module")
 
@@ -75,12 +75,6 @@ def styled(**changes: Any) -> dict[str, Any]:
 
 def exported(*styles: dict[str, Any]) -> bytes:
     return json.dumps({"aivista_styles": 1, "styles": styles}).encode()
-
-
-async def refusal(attempt: Awaitable[object]) -> ErrorCode:
-    with pytest.raises(RequestRefused) as refused:
-        await attempt
-    return refused.value.code
 
 
 async def own(library: StyleLibrary, owner: str = "local") -> list[str]:
@@ -227,7 +221,7 @@ async def test_a_hostile_file_and_one_too_many_are_refused_in_a_sentence_and_cha
     with pytest.raises(RequestRefused, match="phrases"):
         await library.add({"name": {"en": "Haiku moon"}})
     assert await own(library) == ["Kept style"]
-    many = [styled(name={"en": f"Style number {number}"}) for number in range(MOST_STYLES)]
+    many = [styled(name={"en": f"Style number {number}"}) for number in range(200)]
     await library.import_styles(exported(*many), "ann")
     for attempt in (library.add(HAIKU_MOON, "ann"), library.import_styles(exported(*many, HAIKU_MOON), "ann")):
         assert await refusal(attempt) is ErrorCode.TOO_MANY_STYLES

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
 
 from agent import ErrorCode, RequestRefused, Settings, Studio, Writer
+from tests.support.refusals import refusal
 
 FILE_BYTES, TOTAL_BYTES, FILES = 1 << 20, 10 << 20, 200
 # The version that is expected of a file which must not be there yet.
@@ -16,22 +16,9 @@ NEW = 0
 
 
 @pytest.fixture
-async def studio(settings: Settings) -> AsyncIterator[Studio]:
-    async with Studio(settings) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def files(studio: Studio) -> Any:
     """The files of a new conversation."""
     return studio.files((await studio.conversations.create()).id)
-
-
-async def code_of(attempt: Awaitable[object]) -> ErrorCode:
-    """Return why the attempt is refused."""
-    with pytest.raises(RequestRefused) as refused:
-        await attempt
-    return refused.value.code
 
 
 async def names(files: Any) -> list[str]:
@@ -54,7 +41,7 @@ async def test_what_is_written_is_read_to_the_byte_also_after_a_restart(settings
         assert (await files.read("a.txt")).content == texts["a.txt"].encode()
         for no_text in (b"\xff\xfe", b"a\0b", b"\xed\xa0\x80"):
             await files.write("no text", no_text, by="person")
-            assert await code_of(files.read_text("no text")) is ErrorCode.FILE_NOT_TEXT
+            assert await refusal(files.read_text("no text")) is ErrorCode.FILE_NOT_TEXT
 
 
 async def test_a_file_is_one_whatever_the_case_of_its_name_and_stays_what_it_was_under_another(files: Any) -> None:
@@ -64,13 +51,13 @@ async def test_a_file_is_one_whatever_the_case_of_its_name_and_stays_what_it_was
     assert (again.name, again.written_by, await names(files)) == ("Über.md", "agent", ["a/z.md", "b.md", "Über.md"])
     taken = [files.rename("b.md", name) for name in ("A/Z.md", "a", "a/z.md/d")]
     for attempt in (*taken, files.write("a", "3", by="person"), files.write("B.md/x", "3", by="person")):
-        assert await code_of(attempt) is ErrorCode.FILE_NAME_TAKEN
+        assert await refusal(attempt) is ErrorCode.FILE_NAME_TAKEN
     for name, new_name in (("a/z.md", "A/z.md"), ("A/z.md", "a/z.md/b"), ("a/z.md/b", "x/y.md")):
         assert await files.rename(name, new_name) == before.model_copy(update={"name": new_name})
     await files.delete("ÜBER.md")
     gone = "über.md"
     for attempt in (files.read(gone), files.read_text(gone), files.rename(gone, "c"), files.delete(gone)):
-        assert await code_of(attempt) is ErrorCode.FILE_NOT_FOUND
+        assert await refusal(attempt) is ErrorCode.FILE_NOT_FOUND
     assert await files.all_texts() == {"b.md": "1", "x/y.md": "1"}
     said: tuple[tuple[Writer, bool | None], ...]
     said = (("agent", None), ("agent", True), ("person", None), ("agent", False), ("person", None))
@@ -84,10 +71,10 @@ async def test_a_file_that_was_changed_deleted_or_made_meanwhile_is_not_overwrit
 
     async def is_stale(version: int) -> None:
         stale = files.write("a", "mine", by="person", expected_version=version)
-        assert await code_of(stale) is ErrorCode.FILE_CHANGED
+        assert await refusal(stale) is ErrorCode.FILE_CHANGED
 
     await is_stale(1)
-    assert await code_of(files.delete("a", expected_version=1)) is ErrorCode.FILE_CHANGED
+    assert await refusal(files.delete("a", expected_version=1)) is ErrorCode.FILE_CHANGED
     await is_stale(NEW)
     await files.delete("a", expected_version=3)
     await is_stale(3)
@@ -104,7 +91,7 @@ async def test_a_file_that_was_changed_deleted_or_made_meanwhile_is_not_overwrit
 async def test_no_more_files_none_larger_and_no_more_in_all_than_may_be(studio: Studio, files: Any) -> None:
     for number in range(FILES):
         await files.write(str(number), "x", by="person")
-    assert await code_of(files.write("more", "x", by="person")) is ErrorCode.TOO_MANY_FILES
+    assert await refusal(files.write("more", "x", by="person")) is ErrorCode.TOO_MANY_FILES
     await files.write("0", "y", by="person")
     await files.delete("1")
     await files.write("more", "x", by="person")

@@ -36,6 +36,7 @@ from tests.adapters.tools import (
 )
 from tests.support.cases import each_case
 from tests.support.pixels import encoded
+from tests.support.refusals import refusal
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.tool_calls import call, results
 from tests.support.web import web
@@ -203,9 +204,7 @@ async def test_a_file_is_written_read_listed_and_deleted(context: ToolContext) -
         (delete_file, {"name": "nowhere.md"}, ErrorCode.FILE_NOT_FOUND),
     ]
     for refusing, arguments, code in refused:
-        with pytest.raises(AivistaError) as failure:
-            await use(context, refusing, **arguments)
-        assert failure.value.code is code, arguments
+        assert await refusal(use(context, refusing, **arguments), AivistaError) is code, arguments
     assert [one.name for one in await context.workspace.list()] == ["mine.bin"]
 
 
@@ -269,19 +268,14 @@ async def test_what_a_tainted_turn_writes_is_from_outside_and_overwriting_waits_
 # Pictures
 
 
-def quartered() -> bytes:
-    """Return a picture whose top right quarter is blue."""
-    picture = Image.new("RGB", (400, 200), "red")
-    picture.paste(Image.new("RGB", (200, 100), "blue"), (200, 0))
-    return encoded(picture)
-
-
 async def look(settings: Settings, **arguments: JsonValue) -> tuple[dict[str, JsonValue], Image.Image | None]:
     """Return what the model is told and shown when it looks at an upload of this very turn."""
     scene = Scene(settings, text=[calls(call("view_image", **arguments)), says("I see.")])
     async with scene.studio() as studio:
         conversation = await studio.conversations.create()
-        await run(studio, conversation.id, "look closely", quartered())
+        picture = Image.new("RGB", (400, 200), "red")
+        picture.paste(Image.new("RGB", (200, 100), "blue"), (200, 0))
+        await run(studio, conversation.id, "look closely", encoded(picture))
         (result,) = results(scene.provider.asked[1])
         shown: ImagePart | None = result.images[0] if result.images else None
         data = await scene.provider.store.read(shown) if shown is not None else b""
@@ -330,8 +324,6 @@ async def test_a_picture_that_was_painted_here_is_our_own_but_one_of_another_bra
 
 
 # Pages
-
-KNOWN = frozenset({"http://said.test/", "http://site.test/named?a=b"})
 
 
 async def test_a_page_is_told_with_where_it_was_found_and_where_it_leads_or_why_it_cannot_be_read(
@@ -383,5 +375,5 @@ async def test_only_an_address_that_is_known_is_read_unasked_whatever_the_turn_h
     context: ToolContext, url: str, expected: Reason | None, is_tainted: bool
 ) -> None:
     assert read_url.rule is not None
-    trust = Trust(urls=KNOWN, is_tainted=is_tainted)
+    trust = Trust(urls=frozenset({"http://said.test/", "http://site.test/named?a=b"}), is_tainted=is_tainted)
     assert await read_url.rule({"url": url}, replace(context, trust=trust)) == expected

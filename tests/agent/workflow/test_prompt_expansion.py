@@ -35,6 +35,7 @@ from agent.workflow.prompt_expansion import MAX_CHARACTERS
 from tests.adapters.models import ModelRole, calls, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import SMALL, on_gemini, paint
+from tests.support.refusals import refusal
 from tests.support.scenes import Scene, generate, of_type, only, picture, run
 from tests.support.waiting import until
 from tests.wire_server import Blocked, GeminiServer, HttpError, Text
@@ -46,12 +47,6 @@ FULL = "A red fox sits at the edge of a pine forest in fresh snow, low morning s
 async def studio(settings: Settings, server: GeminiServer) -> AsyncIterator[Studio]:
     async with Studio(on_gemini(settings, server.url)) as one:
         yield one
-
-
-async def refusal(studio: Studio, wish: PromptToExpand) -> ErrorCode:
-    with pytest.raises(AivistaError) as refused:
-        await studio.expand_prompt(wish)
-    return refused.value.info.code
 
 
 async def test_the_model_writes_the_wish_out_and_the_day_knows_what_it_cost(
@@ -107,7 +102,7 @@ async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServe
     server.on_text(Text(FULL))
     first = await studio.expand_prompt(PromptToExpand(text="a fox"))
     await studio.preferences.keep("local", Preferences(cap_day_usd=first.price_usd))
-    assert await refusal(studio, PromptToExpand(text="a fox")) is ErrorCode.DAY_CAP_USED_UP
+    assert await refusal(studio.expand_prompt(PromptToExpand(text="a fox")), AivistaError) is ErrorCode.DAY_CAP_USED_UP
     assert len(server.requests) == 1
     assert (await studio.spend.day("local")).price_usd == pytest.approx(first.price_usd)
 
@@ -117,14 +112,17 @@ async def test_what_gives_no_wish_is_said(server: GeminiServer, studio: Studio) 
     server.on_text(
         Blocked(), HttpError(400, "API key not valid. Please pass a valid API key."), Text("[WISH]\n[/WISH]")
     )
-    assert await refusal(studio, fox) is ErrorCode.PROMPT_BLOCKED
-    assert await refusal(studio, fox) is ErrorCode.KEY_INVALID
-    assert await refusal(studio, fox) is ErrorCode.ANSWER_UNREADABLE
+    assert await refusal(studio.expand_prompt(fox), AivistaError) is ErrorCode.PROMPT_BLOCKED
+    assert await refusal(studio.expand_prompt(fox), AivistaError) is ErrorCode.KEY_INVALID
+    assert await refusal(studio.expand_prompt(fox), AivistaError) is ErrorCode.ANSWER_UNREADABLE
     assert await studio.conversations.list() == []
     # What is empty or too long costs nothing.
     asked = len(server.requests)
-    assert await refusal(studio, PromptToExpand(text=" \n ")) is ErrorCode.NOTHING_SENT
-    assert await refusal(studio, PromptToExpand(text="x" * (MAX_CHARACTERS + 1))) is ErrorCode.WISH_TOO_LONG
+    assert await refusal(studio.expand_prompt(PromptToExpand(text=" \n ")), AivistaError) is ErrorCode.NOTHING_SENT
+    assert (
+        await refusal(studio.expand_prompt(PromptToExpand(text="x" * (MAX_CHARACTERS + 1))), AivistaError)
+        is ErrorCode.WISH_TOO_LONG
+    )
     assert len(server.requests) == asked
 
 
@@ -164,13 +162,12 @@ def test_the_rules_leave_alone_what_they_cannot_make_fuller(wish: str) -> None:
 
 # What a curated style looks like, in words that are none of its names.
 NOIR = "Venetian blinds, wet asphalt and a hat"
-MODEL = load_catalogue().model(ModelRole.EMBEDDING, "gemini")
 
 
 class ToyEmbedder:
     """An embedding model to which all texts mean the same; it may wait, or fail."""
 
-    model_id = MODEL.id
+    model_id = load_catalogue().model(ModelRole.EMBEDDING, "gemini").id
 
     def __init__(self, dimension: int = 192) -> None:
         self.dimension = dimension

@@ -315,7 +315,6 @@ def test_an_answer_is_read_leniently_and_never_offers_the_same_again(text: str, 
     assert read_rewordings(text, "a fox") == offers
 
 
-PLENTY = 1 << 30
 SUMMARY = StepSummary(
     turn_id="t1",
     number=1,
@@ -333,7 +332,7 @@ def request(*texts: str, **options: Any) -> TextRequest:
     return TextRequest(messages, [ToolDeclaration(name="look", description="", parameters={})], ChatOptions(**options))
 
 
-def record(sent: Sent, came: Came = None, *secrets: str, room_bytes: int = PLENTY) -> TraceStep:
+def record(sent: Sent, came: Came = None, *secrets: str, room_bytes: int = 1 << 30) -> TraceStep:
     step, _ = serialize_step(SUMMARY, sent, came, Redactor([SecretStr(one) for one in secrets]), room_bytes)
     return step
 

@@ -114,8 +114,7 @@ def test_a_studio_that_others_can_reach_answers_to_tokens_alone(tmp_path: Path) 
 
 def test_the_command_lists_tokens_and_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     home = ("--home", str(tmp_path))
-    tokens = {commands.done("token", "new", name, *home) for name in ("zoe", "anna")}
-    assert len(tokens) == 2
+    assert len({commands.done("token", "new", name, *home) for name in ("zoe", "anna")}) == 2
     assert commands.done("token", "list", *home).split() == ["anna", "zoe"]
     wrong = {("new",): "NAME", ("new", "../x"): "no name", ("new", "zoe"): "already", ("remove", "ben"): "ben"}
     for flags, why in wrong.items():

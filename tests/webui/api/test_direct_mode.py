@@ -71,11 +71,9 @@ async def test_a_context_that_comes_again_with_its_answer_goes_on_in_its_convers
         events, same = [await chat(client, *first, request_id="r") for _ in range(2)]
         assert (same[0].data, words(same)) == (events[0].data, "One."), "the same request runs once"
         second: list[Message] = [*first, ["assistant", words(events)], ["human", "go on"]]
-        again = await chat(client, *second)
-        assert conversation_of(again) == conversation_of(events)
+        assert conversation_of(await chat(client, *second)) == conversation_of(events)
         # Told once more it is another conversation, in which the model is told the same.
-        other = await chat(client, *second)
-        assert conversation_of(other) != conversation_of(events)
+        assert conversation_of(await chat(client, *second)) != conversation_of(events)
         assert one.provider is not None
         told = [[message.text for message in asked.messages] for asked in one.provider.asked[-2:]]
         assert told[0] == told[1]

@@ -17,7 +17,6 @@ from tests.page import PageProcess
 from tests.support.cases import each_case
 from tests.wire_server import GeminiProcess
 
-Answer = dict[str, Any]
 # The package brings no types.
 gradio_client: Any = import_module("gradio_client")
 Client: TypeAlias = Any
@@ -46,7 +45,7 @@ def verdict(score: float) -> dict[str, Any]:
     return {"kind": "Text", "text": json.dumps({"score": score, "feedback": "A fox."})}
 
 
-def chat(client: Client, text: str, *files: Path, **settings: Any) -> list[Answer]:
+def chat(client: Client, text: str, *files: Path, **settings: Any) -> list[dict[str, Any]]:
     """Send a message and return every answer that streamed back."""
     message = {"text": text, "files": [gradio_client.handle_file(str(file)) for file in files]}
     job = client.submit(message=message, **settings, api_name="/chat")
